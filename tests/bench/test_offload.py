@@ -80,8 +80,3 @@ def test_the_command_prints_ours_beside_head_and_tail(
     ours = found["systems"]["ours"]
     assert {"tokens_saved", "cost_saved", "survival", "identifiers", "bytes_recovered"} <= set(ours)
     assert all(0 <= ours[key] <= 1 for key in ("tokens_saved", "survival", "bytes_recovered"))
-
-
-def test_a_file_that_is_not_there_ends_with_a_message(tmp_path: Path) -> None:
-    with pytest.raises(SystemExit, match=r"bench\.offload: .*nowhere\.jsonl cannot be read"):
-        main([str(tmp_path / "nowhere.jsonl")])

@@ -65,8 +65,3 @@ def test_the_figures_have_the_documented_shape(runs: Path, tmp_path: Path, capsy
     assert list(found["hit5"]) == ["ours", "lines", "bm25", "dense", "fused"]
     assert found["hit5"]["ours"]["error"]["percent"] == found["hit5"]["lines"]["error"]["percent"] == 100.0
     assert "right among the first 5" in capsys.readouterr().out
-
-
-def test_a_file_that_cannot_be_read_ends_the_command_with_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(SystemExit, match=r"bench\.outputs: .*cannot be read"):
-        main([str(tmp_path / "none.jsonl")])

@@ -33,8 +33,3 @@ def test_the_figures_of_a_small_set_have_the_documented_shape(
     assert recall["evidence"]["percent"] == search["evidence"]["percent"] == 100.0
     assert 0 < hook["tokens"] < NEEDED_TOKENS
     assert "evidence, %" in capsys.readouterr().out
-
-
-def test_a_set_that_cannot_be_read_ends_the_command_with_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(SystemExit, match=r"bench\.recall: .*cannot be read"):
-        main([str(tmp_path)])

@@ -44,11 +44,6 @@ def test_several_sets_become_a_list_and_systems_can_be_chosen(small_set: Path, t
     ] * 2
 
 
-def test_a_set_that_cannot_be_read_ends_the_command_with_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(SystemExit, match=r"bench\.retrieval: .*cannot be read"):
-        main([str(tmp_path)])
-
-
 def test_the_lexical_floor_drops_stop_words_unless_nothing_else_is_said() -> None:
     assert or_query("What is the name of Ana's cello?") == '"name" OR "ana" OR "cello"'
     assert or_query("who is it") == '"who" OR "is" OR "it"'

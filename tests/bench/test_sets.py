@@ -45,8 +45,9 @@ def test_a_limit_spreads_over_the_file(small_set: Path) -> None:
 
 
 def test_a_folder_without_a_set_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match=r"sessions\.jsonl\.gz cannot be read"):
-        read_set(tmp_path)
+    for read in (read_set, read_sets):
+        with pytest.raises(InvalidInput, match=r"sessions\.jsonl\.gz cannot be read"):
+            read(tmp_path)
 
 
 def test_a_line_that_does_not_fit_is_named(small_set: Path) -> None:
@@ -101,8 +102,3 @@ def test_a_folder_of_sets_yields_each_by_name(small_set: Path) -> None:
         (other / file.name).write_bytes(file.read_bytes())
     assert [one.name for one in read_sets(small_set.parent)] == ["a", "b"]
     assert [one.name for one in read_sets(other)] == ["a"]
-
-
-def test_a_folder_with_neither_a_set_nor_sets_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match=r"sessions\.jsonl\.gz cannot be read"):
-        read_sets(tmp_path)

@@ -18,8 +18,3 @@ def test_too_few_rows_for_an_index_lose_nothing(
     found = json.loads((tmp_path / "found.json").read_text())
     assert (found["indexed"], found["lost_percent"]) == (False, {str(k): 0.0 for k in AT})
     assert "every search is exact" in capsys.readouterr().out
-
-
-def test_a_set_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SystemExit, match=r"bench\.vectors"):
-        main([str(tmp_path / "nowhere")])

@@ -70,8 +70,3 @@ def test_an_unknown_system_is_named(small_set: Path, capsys: pytest.CaptureFixtu
     with pytest.raises(SystemExit):
         main([str(small_set), "--systems", "recall,grep"])
     assert "unknown system grep; choose from recall, pyramid, search, hook, nothing" in capsys.readouterr().err
-
-
-def test_a_folder_without_sets_ends_the_command_with_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(SystemExit, match=r"bench\.week_one: .*cannot be read"):
-        main([str(tmp_path)])

@@ -6,23 +6,22 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-import anyio
 import pytest
 from click.testing import Result
 
-from mcp_memory.service.memory import open_memory
+from mcp_memory.service.memory import Memory
+from tests.in_memory import in_memory
 
 Run = Callable[..., Result]
 
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    async def fill() -> None:
-        async with open_memory(home=tmp_path / "home", embedder="none") as memory:
-            await memory.remember("Ines keeps bees near Porto.", typed=True)
-            await memory.remember("Ines takes the night boat.", typed=True)
+    async def fill(memory: Memory) -> None:
+        await memory.remember("Ines keeps bees near Porto.", typed=True)
+        await memory.remember("Ines takes the night boat.", typed=True)
 
-    anyio.run(fill)
+    in_memory(tmp_path / "home", fill)
     return tmp_path / "home"
 
 

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 from click.testing import Result
 
 from mcp_memory.cli.evaluation import KINDS, questions
-from mcp_memory.service.memory import open_memory
+from mcp_memory.service.memory import Memory
 from tests.cli.evaluation.conftest import SESSIONS, talk_of
+from tests.in_memory import in_memory
 
 Run = Callable[..., Result]
 
@@ -24,12 +24,11 @@ def talkative(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A memory that is large enough to be measured."""
     home = tmp_path_factory.mktemp("talkative")
 
-    async def fill() -> None:
-        async with open_memory(home=home) as memory:
-            for number in range(SESSIONS):
-                await memory.record_turns(talk_of(number), session=f"s{number}")
+    async def fill(memory: Memory) -> None:
+        for number in range(SESSIONS):
+            await memory.record_turns(talk_of(number), session=f"s{number}")
 
-    anyio.run(fill)
+    in_memory(home, fill, embedder="bundled")
     return home
 
 

@@ -9,15 +9,14 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import anyio
 import pytest
 from click.testing import Result
 
 from mcp_memory.cli.main import program
 from mcp_memory.core.types import NewTurn
-from mcp_memory.service.memory import open_memory
 from tests.cli.conftest import unwrapped
 from tests.endpoint import Endpoint, serving
+from tests.in_memory import in_memory
 
 Run = Callable[..., Result]
 
@@ -36,11 +35,7 @@ def model(monkeypatch: pytest.MonkeyPatch) -> Iterator[Endpoint]:
 
 @pytest.fixture
 def talked(home: Path) -> Path:
-    async def talk() -> None:
-        async with open_memory(home=home, embedder="none", llm="none") as memory:
-            await memory.record_turns([NewTurn(role="user", content=SAID)], session="s")
-
-    anyio.run(talk)
+    in_memory(home, lambda memory: memory.record_turns([NewTurn(role="user", content=SAID)], session="s"), llm="none")
     return home
 
 

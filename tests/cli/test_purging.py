@@ -15,22 +15,22 @@ import pytest
 from click.testing import Result
 
 from mcp_memory.core.types import NewTurn
-from mcp_memory.service.memory import open_memory
+from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.service.verbs import forgetting as forgetting_verbs
 from tests.cli.conftest import unwrapped
+from tests.in_memory import in_memory
 
 Run = Callable[..., Result]
 
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    async def fill() -> None:
-        async with open_memory(home=tmp_path / "home", embedder="none") as memory:
-            await memory.remember("Ines keeps bees near Porto.", typed=True)
-            said = [NewTurn(role="user", content=f"The night boat has cabin {n}.") for n in range(14)]
-            await memory.record_turns(said, session="boats")
+    async def fill(memory: Memory) -> None:
+        await memory.remember("Ines keeps bees near Porto.", typed=True)
+        said = [NewTurn(role="user", content=f"The night boat has cabin {n}.") for n in range(14)]
+        await memory.record_turns(said, session="boats")
 
-    anyio.run(fill)
+    in_memory(tmp_path / "home", fill)
     return tmp_path / "home"
 
 
@@ -239,11 +239,10 @@ def test_a_purge_names_what_an_agent_repeats_and_ends_well_once_that_is_forgotte
 
 
 def test_a_query_that_only_an_agent_wrote_offers_the_result(run: Run, home: Path) -> None:
-    async def offload() -> str:
-        async with open_memory(home=home, embedder="none") as memory:
-            return (await memory.offload_tool_result("bash", "log row\n" * 90, task="Plan", step="Ask Snorbelqui")).ref
+    async def offload(memory: Memory) -> str:
+        return (await memory.offload_tool_result("bash", "log row\n" * 90, task="Plan", step="Ask Snorbelqui")).ref
 
-    ref = anyio.run(offload)
+    ref = in_memory(home, offload)
     shown = unwrapped(run("forget", "--query", "snorbelqui", home=home).stdout)
     assert shown.startswith("Nothing was changed: no turn, statement or result has all of these words.")
     assert f"mcp-memory forget {ref}" in shown

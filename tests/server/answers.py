@@ -9,6 +9,14 @@ from mcp.types import CallToolResult, TextContent
 
 WAIT = 30  # seconds: more than anything here takes on a busy machine, less than a hang
 
+HANDSHAKE: dict[str, Any] = {
+    "protocolVersion": "2025-11-25",
+    "capabilities": {},
+    "clientInfo": {"name": "test", "version": "1"},
+}
+INITIALIZE: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HANDSHAKE}
+HEADERS = {"Accept": "application/json, text/event-stream"}
+
 
 def text_of(result: CallToolResult) -> str:
     (block,) = result.content

@@ -42,16 +42,10 @@ from mcp_memory.server.tools import TOOLS
 from mcp_memory.server.transports import http_app
 from mcp_memory.service.http_server import listen, make_protocol
 from mcp_memory.service.memory import Memory, open_memory
-from tests.server.answers import WAIT, answer_of, error_of
+from tests.server.answers import INITIALIZE, WAIT, answer_of, error_of
 from tests.server.served import bearer, served
 
 HEADERS = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
-INITIALIZE: dict[str, Any] = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "initialize",
-    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}},
-}
 LIST: dict[str, Any] = {"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {}}
 
 READING = {"recall", "memory_search", "conversation_search", "read_persona", "expand_node"}
@@ -109,14 +103,13 @@ async def test_a_client_sees_and_calls_the_tools_that_its_right_allows(
     door: Door, era: Any, stack: AsyncExitStack
 ) -> None:
     made = await door.tokens((["a"], "read"), (["a"], "write"), (["a"], "admin"))
-    url = door.url
     everything = {tool.name for tool in TOOLS}
     for token, allowed in zip(made, (READING, everything - REMOVING, everything), strict=True):
-        client = await client_of(stack, f"{url}/mcp", token, era)
+        client = await client_of(stack, f"{door.url}/mcp", token, era)
         assert {tool.name for tool in (await client.list_tools()).tools} == allowed
         for name in sorted(everything - allowed):
             assert "needs the right" in error_of(await client.call_tool(name, {}))
-    admin = await client_of(stack, f"{url}/mcp", made[-1], era)
+    admin = await client_of(stack, f"{door.url}/mcp", made[-1], era)
     told = answer_of(await admin.call_tool("remember", {"text": f"Boats are best ({era})."}))
     answer_of(await admin.call_tool("forget", {"ids": [told["atom"]["id"]]}))
 
@@ -125,10 +118,9 @@ async def test_a_client_is_in_the_first_space_of_its_token_or_the_one_that_it_na
     door: Door, era: Any, stack: AsyncExitStack
 ) -> None:
     (token,) = await door.tokens((["one", "zwei & drei"], "write"))
-    url = door.url
-    first = await client_of(stack, f"{url}/mcp", token, era)
-    by_query = await client_of(stack, f"{url}/mcp?space=zwei%20%26%20drei", token, era)
-    by_header = await client_of(stack, f"{url}/mcp", token, era, **{SPACE_HEADER: "zwei & drei"})
+    first = await client_of(stack, f"{door.url}/mcp", token, era)
+    by_query = await client_of(stack, f"{door.url}/mcp?space=zwei%20%26%20drei", token, era)
+    by_header = await client_of(stack, f"{door.url}/mcp", token, era, **{SPACE_HEADER: "zwei & drei"})
     answer_of(await by_query.call_tool("remember", {"text": "The harbour office opens at eight."}))
     for client, expected in ((first, 0), (by_query, 1), (by_header, 1)):
         found = answer_of(await client.call_tool("memory_search", {"query": "harbour"}))
@@ -137,12 +129,12 @@ async def test_a_client_is_in_the_first_space_of_its_token_or_the_one_that_it_na
 
 async def test_what_the_door_says_of_a_space_is_the_same_whether_it_is_there_or_not(door: Door) -> None:
     mine, other = await door.tokens((["mine"], "read"), (["theirs"], "write"))
-    url = door.url
     async with bearer(mine) as http, AsyncExitStack() as stack:
-        owner = await client_of(stack, f"{url}/mcp", other)
+        owner = await client_of(stack, f"{door.url}/mcp", other)
         answer_of(await owner.call_tool("remember", {"text": "Secret."}))
         told = [
-            await http.post(f"{url}/mcp?space={space}", json=LIST, headers=HEADERS) for space in ("theirs", "nobodys")
+            await http.post(f"{door.url}/mcp?space={space}", json=LIST, headers=HEADERS)
+            for space in ("theirs", "nobodys")
         ]
     assert [one.status_code for one in told] == [403, 403]
     assert told[0].text.replace("theirs", "nobodys") == told[1].text
@@ -151,16 +143,15 @@ async def test_what_the_door_says_of_a_space_is_the_same_whether_it_is_there_or_
 
 async def test_an_mcp_session_answers_the_client_that_opened_it_in_its_space_alone(door: Door) -> None:
     one, two = await door.tokens((["a", "b"], "write"), (["a"], "admin"))
-    url = door.url
     async with bearer(one) as http:
-        opened = await http.post(f"{url}/mcp", json=INITIALIZE, headers=HEADERS)
+        opened = await http.post(f"{door.url}/mcp", json=INITIALIZE, headers=HEADERS)
         session = {**HEADERS, "Mcp-Session-Id": opened.headers["mcp-session-id"]}
         told = [
-            await http.post(f"{url}/mcp", json=LIST, headers=session),
-            await http.post(f"{url}/mcp?space=b", json=LIST, headers=session),
-            await http.post(f"{url}/mcp", json=LIST, headers={**session, "Authorization": f"Bearer {two}"}),
-            await http.delete(f"{url}/mcp", headers={**session, "Authorization": f"Bearer {two}"}),
-            await http.post(f"{url}/mcp", json=LIST, headers={**session, "Mcp-Session-Id": "0" * 32}),
+            await http.post(f"{door.url}/mcp", json=LIST, headers=session),
+            await http.post(f"{door.url}/mcp?space=b", json=LIST, headers=session),
+            await http.post(f"{door.url}/mcp", json=LIST, headers={**session, "Authorization": f"Bearer {two}"}),
+            await http.delete(f"{door.url}/mcp", headers={**session, "Authorization": f"Bearer {two}"}),
+            await http.post(f"{door.url}/mcp", json=LIST, headers={**session, "Mcp-Session-Id": "0" * 32}),
         ]
     assert [answer.status_code for answer in told] == [200, 404, 404, 404, 404]
     assert told[1].text == told[2].text == told[3].text == told[4].text
@@ -203,9 +194,8 @@ async def test_two_clients_of_one_space_that_name_no_session_draw_on_canvases_of
     door: Door, stack: AsyncExitStack
 ) -> None:
     made = await door.tokens((["a"], "write"), (["a"], "write"))
-    url = door.url
     call = {"tool_name": "bash", "result": "42 passed\n" * 200}
-    clients = [await client_of(stack, f"{url}/mcp", token) for token in made]
+    clients = [await client_of(stack, f"{door.url}/mcp", token) for token in made]
     done = [answer_of(await client.call_tool("offload_tool_result", call)) for client in clients]
     assert done[0]["session"] != done[1]["session"]
 
@@ -235,15 +225,14 @@ async def test_a_token_that_another_process_revokes_opens_nothing_from_then_on_a
     door: Door, stack: AsyncExitStack
 ) -> None:
     (token,) = await door.tokens((["a"], "read"))
-    url = door.url
     http = await stack.enter_async_context(bearer(token))
-    opened = await http.post(f"{url}/mcp", json=INITIALIZE, headers=HEADERS)
+    opened = await http.post(f"{door.url}/mcp", json=INITIALIZE, headers=HEADERS)
     session = {"Accept": "text/event-stream", "Mcp-Session-Id": opened.headers["mcp-session-id"]}
-    async with http.stream("GET", f"{url}/mcp", headers=session) as stream:
+    async with http.stream("GET", f"{door.url}/mcp", headers=session) as stream:
         assert stream.status_code == 200
         async with open_memory(door.settings) as another_process:
             await another_process.revoke_token(id_of(token))
-        assert (await http.post(f"{url}/mcp", json=INITIALIZE, headers=HEADERS)).status_code == 401
+        assert (await http.post(f"{door.url}/mcp", json=INITIALIZE, headers=HEADERS)).status_code == 401
         with anyio.fail_after(WAIT):
             assert [chunk async for chunk in stream.aiter_lines() if chunk.startswith("data")] == []
 

@@ -17,18 +17,12 @@ from mcp.client.subscriptions import ResourceUpdated
 
 from mcp_memory.core.config import Settings
 from mcp_memory.server.mcp_server import MemoryServer
-from tests.server.answers import WAIT, answer_of
+from tests.server.answers import INITIALIZE, WAIT, answer_of
 from tests.server.balancer import Balancer, balanced
 from tests.server.served import served
 
 TOKEN = "a-secret-of-the-team"
 CALL = {"tool_name": "bash", "result": "42 passed\n" * 200}
-INITIALIZE = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "initialize",
-    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}},
-}
 LIST = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
 ACCEPT = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-11-25"}
 

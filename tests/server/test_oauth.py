@@ -27,17 +27,9 @@ from mcp_memory.core.errors import InvalidInput
 from mcp_memory.server import oauth
 from mcp_memory.server.authentication import ApiClient as Asking
 from mcp_memory.server.authentication import Credentials
-from tests.server.answers import WAIT, answer_of, error_of
+from tests.server.answers import HEADERS, INITIALIZE, WAIT, answer_of, error_of
 from tests.server.authorization import SECRET, AuthorizationServer, authorizing
 from tests.server.served import bearer, served
-
-HEADERS = {"Accept": "application/json, text/event-stream"}
-INITIALIZE: dict[str, Any] = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "initialize",
-    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}},
-}
 
 
 @pytest.fixture(scope="module")

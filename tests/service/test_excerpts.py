@@ -17,12 +17,10 @@ from mcp_memory.core.types import (
     Atom,
     AtomHit,
     Detail,
-    Excerpt,
     Fact,
     Found,
     Known,
     MemoryResults,
-    Passage,
     Scene,
     SceneHit,
     ShownTurns,
@@ -208,28 +206,11 @@ def test_nothing_found_is_an_answer_too() -> None:
 
 def test_a_whole_short_turn_is_shown_as_it_is() -> None:
     shown = shown_turns(TurnResults(hits=[hit(turn(0, "a kettle"))], cursor="more", start=START), asking())
-    assert shown == ShownTurns(
-        passages=[
-            Passage(
-                session="s",
-                turns=[
-                    Excerpt(
-                        id="t1",
-                        position=0,
-                        role="user",
-                        name=None,
-                        said_at=NOW,
-                        content="a kettle",
-                        hidden=0,
-                        found=Found(score=0.5, close=False),
-                    )
-                ],
-            )
-        ],
-        left_out=0,
-        cursor="more",
-        note=None,
-    )
+    (excerpt,) = shown.passages[0].turns
+    assert (shown.left_out, shown.cursor, shown.note) == (0, "more", None)
+    assert (excerpt.id, excerpt.content, excerpt.hidden, excerpt.found) == (
+        "t1", "a kettle", 0, Found(score=0.5, close=False),
+    )  # fmt: skip
 
 
 TEXTS = st.one_of(

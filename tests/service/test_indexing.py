@@ -130,13 +130,6 @@ async def test_a_full_disk_in_the_background_is_told_in_a_sentence(
     assert [record for record in caplog.records if record.exc_info] == []
 
 
-async def test_what_another_process_stored_without_vectors_is_caught_up(home: Path) -> None:
-    async with open_memory(home=home, embedder="none") as memory:
-        await memory.record_turns(TURNS, session="s")
-    async with open_memory(home=home, embedder=HashEmbedder()) as memory:
-        await until(memory, lambda state: state.embedded == 10)
-
-
 async def test_search_by_meaning_goes_on_while_a_new_model_is_indexed(home: Path) -> None:
     settings = Settings(home=home, read_sentences=False)
     bundled = make_embedder(settings)

@@ -16,11 +16,6 @@ QUESTION = "When does the night boat sail?"
 
 
 @pytest.fixture
-def clock() -> FixedClock:
-    return FixedClock()
-
-
-@pytest.fixture
 async def memory(home: Path, clock: FixedClock) -> AsyncIterator[Memory]:
     async with open_memory(home=home, embedder="none", llm="none", now=clock) as opened:
         yield opened

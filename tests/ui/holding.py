@@ -50,7 +50,7 @@ def _lay(memory: Memory) -> None:
 
 async def at(memory: Memory, address: str, **more: Any) -> Page:
     """Return the page for somebody who may do everything; it has to be one for both serialisers."""
-    given: dict[str, Any] = {"form_token": "token", **more}
+    given: dict[str, Any] = {"form_token": "t", **more}
     page = await page_at(address, View(memory=memory, **given))
     for node in page.body:
         assert html(node)

@@ -38,87 +38,78 @@ async def confirmed(browser: Browser, action: str, /, **fields: str) -> str:
     return found[1] if found else ""
 
 
-async def test_every_action_says_what_it_has_done(home: Path) -> None:
-    async with browsing(home) as browser:
-        first, fixed = "Tamsin lives in Oslo.", "Tamsin lives in Bergen."
-        assert await confirmed(browser, "remember", text=first) == "Stored as a1."
-        assert await confirmed(browser, "remember", text=fixed, supersedes="a1") == "Stored as a2. a1 no longer holds."
-        known = "The memory had this already, as a2. Nothing new was stored."
-        assert await confirmed(browser, "remember", text=fixed) == known
-        assert await confirmed(browser, "forget", ids="a2") == "1 item was forgotten. You can bring it back."
-        assert await confirmed(browser, "undo", tombstone="x1", back="/a2") == "Brought back: 1 statement."
-        assert await confirmed(browser, "pause") == "Models are paused."
-        await browser.memory.forget(["a1", "a2"])
-        assert await confirmed(browser, "purge", tombstones="x2", word="PURGE") == "Erased for good: 2 statements."
+async def test_every_action_says_what_it_has_done(browser: Browser) -> None:
+    first, fixed = "Tamsin lives in Oslo.", "Tamsin lives in Bergen."
+    assert await confirmed(browser, "remember", text=first) == "Stored as a1."
+    assert await confirmed(browser, "remember", text=fixed, supersedes="a1") == "Stored as a2. a1 no longer holds."
+    known = "The memory had this already, as a2. Nothing new was stored."
+    assert await confirmed(browser, "remember", text=fixed) == known
+    assert await confirmed(browser, "forget", ids="a2") == "1 item was forgotten. You can bring it back."
+    assert await confirmed(browser, "undo", tombstone="x1", back="/a2") == "Brought back: 1 statement."
+    assert await confirmed(browser, "pause") == "Models are paused."
+    await browser.memory.forget(["a1", "a2"])
+    assert await confirmed(browser, "purge", tombstones="x2", word="PURGE") == "Erased for good: 2 statements."
 
 
 @pytest.mark.parametrize(
     "done", ["", "stored", "stored.Call+555", "back.x", "known.", "you.won", "restored.a1", "fold.<b>"]
 )
-async def test_an_address_says_nothing_of_its_own(home: Path, done: str) -> None:
-    async with browsing(home) as browser:
-        assert 'class="note ok"' not in (await browser.open(f"/live?done={done}")).text
+async def test_an_address_says_nothing_of_its_own(browser: Browser, done: str) -> None:
+    assert 'class="note ok"' not in (await browser.open(f"/live?done={done}")).text
 
 
-async def test_a_statement_is_remembered_and_corrected(home: Path) -> None:
-    async with browsing(home) as browser:
-        assert await gone(browser, "remember", text="Tamsin lives in Oslo.") == "/a1"
-        assert await gone(browser, "remember", text="Tamsin lives in Bergen.", supersedes="a1", kind="persona") == "/a2"
-        old, new = await browser.memory.atom("a1"), await browser.memory.atom("a2")
-        assert old.valid_to is not None
-        assert (new.text, new.source, new.valid_to) == ("Tamsin lives in Bergen.", "user", None)
+async def test_a_statement_is_remembered_and_corrected(browser: Browser) -> None:
+    assert await gone(browser, "remember", text="Tamsin lives in Oslo.") == "/a1"
+    assert await gone(browser, "remember", text="Tamsin lives in Bergen.", supersedes="a1", kind="persona") == "/a2"
+    old, new = await browser.memory.atom("a1"), await browser.memory.atom("a2")
+    assert old.valid_to is not None
+    assert (new.text, new.source, new.valid_to) == ("Tamsin lives in Bergen.", "user", None)
 
 
-async def test_a_correction_says_whether_it_was_never_true_or_changed_on_a_day(home: Path) -> None:
-    async with browsing(home) as browser:
-        for place in ("Oslo", "Bergen"):
-            await browser.memory.remember(f"Tamsin lives in {place}.", valid_from="2026-01-05", typed=True)
-        await browser.do("remember", text="Tamsin lives in Ulm.", supersedes="a1", when="never", valid_from="")
-        fixed, wrong = await browser.memory.atom("a3"), await browser.memory.atom("a1")
-        assert fixed.valid_from == wrong.valid_from == wrong.valid_to
-        await browser.do(
-            "remember", text="Tamsin lives in Voss.", supersedes="a2", when="changed", valid_from="2026-03-04"
-        )
-        moved, before = await browser.memory.atom("a4"), await browser.memory.atom("a2")
-        assert moved.valid_from == before.valid_to == datetime(2026, 3, 4).astimezone()
+async def test_a_correction_says_whether_it_was_never_true_or_changed_on_a_day(browser: Browser) -> None:
+    for place in ("Oslo", "Bergen"):
+        await browser.memory.remember(f"Tamsin lives in {place}.", valid_from="2026-01-05", typed=True)
+    await browser.do("remember", text="Tamsin lives in Ulm.", supersedes="a1", when="never", valid_from="")
+    fixed, wrong = await browser.memory.atom("a3"), await browser.memory.atom("a1")
+    assert fixed.valid_from == wrong.valid_from == wrong.valid_to
+    await browser.do("remember", text="Tamsin lives in Voss.", supersedes="a2", when="changed", valid_from="2026-03-04")
+    moved, before = await browser.memory.atom("a4"), await browser.memory.atom("a2")
+    assert moved.valid_from == before.valid_to == datetime(2026, 3, 4).astimezone()
 
 
-async def test_a_correction_asks_for_the_value_of_a_fact_that_its_words_no_longer_state(home: Path) -> None:
-    async with browsing(home) as browser:
-        await browser.memory.remember(
-            "Tamsin lives in Oslo.", entity="Tamsin", relation="lives in", value="Oslo", typed=True
-        )
-        form = {"text": "Tamsin lives in Bergen.", "supersedes": "a1", "when": "never", "value": "Oslo"}
-        asked = await browser.do("remember", **form)
-        assert "Tamsin · lives_in · Oslo" in asked.text
-        assert form_of(asked.text) | {"supersedes": "a1", "asked": "1"} == form_of(asked.text)
-        assert "Tamsin lives in Bergen." in asked.text
-        assert len(await browser.memory.atoms()) == 1
-        assert await gone(browser, "remember", **{**form, "asked": "1", "value": "Bergen"}) == "/a2"
-        (_, held) = await browser.memory.facts_about("Tamsin")
-        assert (held.atom, held.value, held.valid_to) == ("a2", "Bergen", None)
-        assert await gone(browser, "remember", text="Tamsin moved.", supersedes="a2", value="", asked="1") == "/a3"
-        assert (await browser.memory.atom("a3")).fact is None
+async def test_a_correction_asks_for_the_value_of_a_fact_that_its_words_no_longer_state(browser: Browser) -> None:
+    await browser.memory.remember(
+        "Tamsin lives in Oslo.", entity="Tamsin", relation="lives in", value="Oslo", typed=True
+    )
+    form = {"text": "Tamsin lives in Bergen.", "supersedes": "a1", "when": "never", "value": "Oslo"}
+    asked = await browser.do("remember", **form)
+    assert "Tamsin · lives_in · Oslo" in asked.text
+    assert form_of(asked.text) | {"supersedes": "a1", "asked": "1"} == form_of(asked.text)
+    assert "Tamsin lives in Bergen." in asked.text
+    assert len(await browser.memory.atoms()) == 1
+    assert await gone(browser, "remember", **{**form, "asked": "1", "value": "Bergen"}) == "/a2"
+    (_, held) = await browser.memory.facts_about("Tamsin")
+    assert (held.atom, held.value, held.valid_to) == ("a2", "Bergen", None)
+    assert await gone(browser, "remember", text="Tamsin moved.", supersedes="a2", value="", asked="1") == "/a3"
+    assert (await browser.memory.atom("a3")).fact is None
 
 
-async def test_a_correction_is_undone_by_the_button_beside_what_it_confirms(home: Path) -> None:
-    async with browsing(home) as browser:
-        await browser.memory.remember("Tamsin lives in Oslo.", typed=True)
-        answer = await browser.do("remember", text="Tamsin lives in Bergen.", supersedes="a1")
-        page = await browser.get(answer.headers["location"])
-        assert "/do/undo_correction" in page.text
-        undone = "The correction a2 is undone. a1 holds again."
-        assert await confirmed(browser, "undo_correction", id="a2", back="/a2") == undone
-        assert [atom.id for atom in await browser.memory.atoms()] == ["a1"]
+async def test_a_correction_is_undone_by_the_button_beside_what_it_confirms(browser: Browser) -> None:
+    await browser.memory.remember("Tamsin lives in Oslo.", typed=True)
+    answer = await browser.do("remember", text="Tamsin lives in Bergen.", supersedes="a1")
+    page = await browser.get(answer.headers["location"])
+    assert "/do/undo_correction" in page.text
+    undone = "The correction a2 is undone. a1 holds again."
+    assert await confirmed(browser, "undo_correction", id="a2", back="/a2") == undone
+    assert [atom.id for atom in await browser.memory.atoms()] == ["a1"]
 
 
-async def test_an_action_that_fails_leads_back_to_where_it_was_asked_for(home: Path) -> None:
-    async with browsing(home) as browser:
-        await browser.memory.remember("Tamsin lives in Oslo.", typed=True)
-        empty = await browser.do("remember", text=" ", supersedes="a1", back="/a1")
-        assert empty.status_code == 400
-        assert f'<a href="{SPACE}/a1">Back to where you were</a>' in empty.text
-        assert (await browser.memory.atom("a1")).valid_to is None
+async def test_an_action_that_fails_leads_back_to_where_it_was_asked_for(browser: Browser) -> None:
+    await browser.memory.remember("Tamsin lives in Oslo.", typed=True)
+    empty = await browser.do("remember", text=" ", supersedes="a1", back="/a1")
+    assert empty.status_code == 400
+    assert f'<a href="{SPACE}/a1">Back to where you were</a>' in empty.text
+    assert (await browser.memory.atom("a1")).valid_to is None
 
 
 async def test_a_rule_that_a_person_types_here_is_their_word(home: Path) -> None:
@@ -130,84 +121,69 @@ async def test_a_rule_that_a_person_types_here_is_their_word(home: Path) -> None
         assert (await browser.memory.atom("a1")).held
 
 
-async def test_a_promise_that_a_person_types_is_one_and_its_correction_too(home: Path) -> None:
-    async with browsing(home) as browser:
-        text = "When I talk about Lisbon, tell me that Bruno owes me 40 euros."
-        assert await gone(browser, "remember", text=text, kind="promise") == "/a1"
-        assert '<option value="promise" selected' in (await browser.open("/a1")).text
-        await gone(browser, "remember", text=text.replace("40", "50"), supersedes="a1", kind="promise")
-        assert (await browser.memory.atom("a2")).label == "promise"
+async def test_a_promise_that_a_person_types_is_one_and_its_correction_too(browser: Browser) -> None:
+    text = "When I talk about Lisbon, tell me that Bruno owes me 40 euros."
+    assert await gone(browser, "remember", text=text, kind="promise") == "/a1"
+    assert '<option value="promise" selected' in (await browser.open("/a1")).text
+    await gone(browser, "remember", text=text.replace("40", "50"), supersedes="a1", kind="promise")
+    assert (await browser.memory.atom("a2")).label == "promise"
 
 
-async def test_forgetting_goes_to_its_tombstone_and_undoing_back(home: Path) -> None:
-    async with browsing(home) as browser:
-        for text in ("Tamsin lives in Bergen.", "Tamsin swims.", "Tamsin drinks tea."):
-            await browser.memory.remember(text, typed=True)
-        assert await gone(browser, "forget", ids="a1 a3", reason="wrong", back="/") == "/x1"
-        assert [atom.id for atom in await browser.memory.atoms()] == ["a2"]
-        assert await gone(browser, "undo", tombstone="x1") == "/x1"
-        assert await gone(browser, "forget", ids="a2") == "/x2"
-        assert await gone(browser, "undo", tombstone="x2", back="/home") == "/home"
-        assert len(await browser.memory.atoms()) == 3
+async def test_forgetting_goes_to_its_tombstone_and_undoing_back(browser: Browser, home: Path) -> None:
+    for text in ("Tamsin lives in Bergen.", "Tamsin swims.", "Tamsin drinks tea."):
+        await browser.memory.remember(text, typed=True)
+    assert await gone(browser, "forget", ids="a1 a3", reason="wrong", back="/") == "/x1"
+    assert [atom.id for atom in await browser.memory.atoms()] == ["a2"]
+    assert await gone(browser, "undo", tombstone="x1") == "/x1"
+    assert await gone(browser, "forget", ids="a2") == "/x2"
+    assert await gone(browser, "undo", tombstone="x2", back="/home") == "/home"
+    assert len(await browser.memory.atoms()) == 3
 
 
-async def test_fields_of_one_name_count_together_as_ticked_boxes_do(home: Path) -> None:
-    async with browsing(home) as browser:
-        rules = [await browser.memory.remember(f"Never mention {word}.", kind="instruction") for word in ("x", "y")]
-        assert all(rule.atom.held for rule in rules)
-        form = {"form_token": await browser.token(), "ids": ["a1", "a2"], "verdict": "released"}
-        answer = await browser.post(f"{SPACE}/do/review", data=form, headers=OWN)
-        assert (answer.status_code, answer.headers["location"]) == (303, f"{SPACE}/review?done=released.2")
-        assert await browser.memory.why_held(["a1", "a2"]) == {}
+async def test_fields_of_one_name_count_together_as_ticked_boxes_do(browser: Browser) -> None:
+    rules = [await browser.memory.remember(f"Never mention {word}.", kind="instruction") for word in ("x", "y")]
+    assert all(rule.atom.held for rule in rules)
+    form = {"form_token": await browser.token(), "ids": ["a1", "a2"], "verdict": "released"}
+    answer = await browser.post(f"{SPACE}/do/review", data=form, headers=OWN)
+    assert (answer.status_code, answer.headers["location"]) == (303, f"{SPACE}/review?done=released.2")
+    assert await browser.memory.why_held(["a1", "a2"]) == {}
 
 
-async def test_a_purge_wants_the_word_and_erases(home: Path) -> None:
-    async with browsing(home) as browser:
-        await browser.memory.remember("Tamsin lives in Bergen.", typed=True)
-        await browser.memory.forget(["a1"])
-        for word in ("", "purge", "PURGE!"):
-            assert (await browser.do("purge", tombstones="x1", word=word)).status_code == 400
-        assert (await browser.do("purge", word="PURGE")).status_code == 400
-        assert len(await browser.memory.purgeable()) == 1
-        assert await gone(browser, "purge", tombstones="x1", word=actions.PURGE_WORD) == "/home"
-        assert await browser.memory.purgeable() == []
+async def test_a_purge_wants_the_word_and_erases(browser: Browser, home: Path) -> None:
+    await browser.memory.remember("Tamsin lives in Bergen.", typed=True)
+    await browser.memory.forget(["a1"])
+    for word in ("", "purge", "PURGE!"):
+        assert (await browser.do("purge", tombstones="x1", word=word)).status_code == 400
+    assert (await browser.do("purge", word="PURGE")).status_code == 400
+    assert len(await browser.memory.purgeable()) == 1
+    assert await gone(browser, "purge", tombstones="x1", word=actions.PURGE_WORD) == "/home"
+    assert await browser.memory.purgeable() == []
 
 
-async def test_pausing_and_resuming_hold_for_the_home(home: Path) -> None:
-    async with browsing(home) as browser:
-        assert await gone(browser, "pause", back="/live") == "/live"
-        assert (await browser.memory.status())["pyramid"]["paused"]
-        assert await gone(browser, "resume") == "/savings"
-        assert not (await browser.memory.status())["pyramid"]["paused"]
+async def test_pausing_and_resuming_hold_for_the_home(browser: Browser) -> None:
+    assert await gone(browser, "pause", back="/live") == "/live"
+    assert (await browser.memory.status())["pyramid"]["paused"]
+    assert await gone(browser, "resume") == "/savings"
+    assert not (await browser.memory.status())["pyramid"]["paused"]
 
 
-@pytest.mark.files
-async def test_a_backup_is_made(home: Path) -> None:
-    async with browsing(home) as browser:
-        await browser.memory.remember("Tamsin lives in Bergen.", typed=True)
-        assert await gone(browser, "backup") == "/home"
-        assert len(list((home / "backups").glob("*.zip"))) == 1
+async def test_a_token_is_shown_once_and_revoked(browser: Browser, home: Path) -> None:
+    answer = await browser.do("create_token", name="laptop", right="read", days="30")
+    assert answer.status_code == 200
+    (token,) = await browser.memory.tokens()
+    assert (token.name, token.right, token.spaces) == ("laptop", "read", ("default",))
+    assert f"mcm_{token.id}_" in answer.text
+    assert f"mcm_{token.id}_" not in (await browser.open("/home")).text
+    assert await gone(browser, "revoke_token", which=token.id) == "/home"
+    assert not await browser.memory.is_good(token.id)
 
 
-async def test_a_token_is_shown_once_and_revoked(home: Path) -> None:
-    async with browsing(home) as browser:
-        answer = await browser.do("create_token", name="laptop", right="read", days="30")
-        assert answer.status_code == 200
-        (token,) = await browser.memory.tokens()
-        assert (token.name, token.right, token.spaces) == ("laptop", "read", ("default",))
-        assert f"mcm_{token.id}_" in answer.text
-        assert f"mcm_{token.id}_" not in (await browser.open("/home")).text
-        assert await gone(browser, "revoke_token", which=token.id) == "/home"
-        assert not await browser.memory.is_good(token.id)
-
-
-async def test_a_canvas_is_folded(home: Path) -> None:
-    async with browsing(home) as browser:
-        for step in ("Read the log", "Read the code"):
-            await browser.memory.offload_tool_result("shell", "x", task="Fix it", session="s", step=step, status="done")
-        assert await gone(browser, "fold", number="1", nodes="001-N1", action="fold") == "/001"
-        assert (await browser.do("fold", number="1", action="burn")).status_code == 400
-        assert (await browser.do("undo_patch", number="7")).status_code == 404
+async def test_a_canvas_is_folded(browser: Browser) -> None:
+    for step in ("Read the log", "Read the code"):
+        await browser.memory.offload_tool_result("shell", "x", task="Fix it", session="s", step=step, status="done")
+    assert await gone(browser, "fold", number="1", nodes="001-N1", action="fold") == "/001"
+    assert (await browser.do("fold", number="1", action="burn")).status_code == 400
+    assert (await browser.do("undo_patch", number="7")).status_code == 404
 
 
 @pytest.mark.parametrize(
@@ -230,10 +206,9 @@ async def test_a_canvas_is_folded(home: Path) -> None:
         ("create_token", {"name": "x", "days": "99999999"}, 400),
     ],
 )
-async def test_what_cannot_be_done_is_told(home: Path, action: str, fields: dict[str, str], status: int) -> None:
-    async with browsing(home) as browser:
-        answer = await browser.do(action, **fields)
-        assert (answer.status_code, 'class="note bad"' in answer.text) == (status, True)
+async def test_what_cannot_be_done_is_told(browser: Browser, action: str, fields: dict[str, str], status: int) -> None:
+    answer = await browser.do(action, **fields)
+    assert (answer.status_code, 'class="note bad"' in answer.text) == (status, True)
 
 
 RIGHTS_OF = {

@@ -31,11 +31,10 @@ WAIT = 10
 
 
 @pytest.mark.parametrize("host", ["evil.example", "localhost:4321", "127.0.0.1", f"{HOST}0", f"x@{HOST}", ""])
-async def test_another_host_is_misdirected(home: Path, host: str) -> None:
-    async with browsing(home) as browser:
-        answer = await browser.open("/review", Host=host)
-        assert answer.status_code == 421
-        assert "<" not in answer.text
+async def test_another_host_is_misdirected(browser: Browser, host: str) -> None:
+    answer = await browser.open("/review", Host=host)
+    assert answer.status_code == 421
+    assert "<" not in answer.text
 
 
 @pytest.mark.parametrize(
@@ -50,15 +49,14 @@ async def test_another_host_is_misdirected(home: Path, host: str) -> None:
         {**OWN, "Sec-Fetch-Site": "none"},
     ],
 )
-async def test_a_form_from_elsewhere_changes_nothing(home: Path, headers: dict[str, str]) -> None:
-    async with browsing(home) as browser:
-        form = {"form_token": await browser.token(), "text": "Planted."}
-        answers = [
-            await browser.post(f"{BASE}/default/do/remember", data=form, headers=headers),
-            await browser.post(f"{BASE}/.enter", data={"key": "x"}, headers=headers),
-        ]
-        assert [answer.status_code for answer in answers] == [403, 403]
-        assert await browser.memory.atoms() == []
+async def test_a_form_from_elsewhere_changes_nothing(browser: Browser, headers: dict[str, str]) -> None:
+    form = {"form_token": await browser.token(), "text": "Planted."}
+    answers = [
+        await browser.post(f"{BASE}/default/do/remember", data=form, headers=headers),
+        await browser.post(f"{BASE}/.enter", data={"key": "x"}, headers=headers),
+    ]
+    assert [answer.status_code for answer in answers] == [403, 403]
+    assert await browser.memory.atoms() == []
 
 
 async def test_a_form_without_the_token_of_its_session_changes_nothing(home: Path) -> None:
@@ -102,13 +100,12 @@ async def test_a_wrong_key_is_told_and_the_twenty_first_has_to_wait(home: Path) 
         assert COOKIE not in browser.cookies
 
 
-async def test_a_session_that_is_left_is_over(home: Path) -> None:
-    async with browsing(home) as browser:
-        cookie = browser.cookies[COOKIE]
-        left = await browser.do("leave")
-        assert (left.status_code, left.headers["location"]) == (303, f"{BASE}/")
-        browser.cookies.set(COOKIE, cookie)
-        assert (await browser.open("/review")).status_code == 401
+async def test_a_session_that_is_left_is_over(browser: Browser) -> None:
+    cookie = browser.cookies[COOKIE]
+    left = await browser.do("leave")
+    assert (left.status_code, left.headers["location"]) == (303, f"{BASE}/")
+    browser.cookies.set(COOKIE, cookie)
+    assert (await browser.open("/review")).status_code == 401
 
 
 async def test_a_session_ends_with_what_opened_it(home: Path) -> None:
@@ -145,25 +142,24 @@ async def test_a_reader_with_the_right_read_sees_no_forms_that_change_anything(h
 
 
 @pytest.mark.parametrize("path", ["/default/review", "/default/nothing", "/", "/.static/page.js", "/.static/nothing"])
-async def test_every_answer_has_the_headers_that_keep_it_to_itself(home: Path, path: str) -> None:
-    async with browsing(home) as browser:
-        headers = (await browser.get(BASE + path)).headers
-        policy = dict(part.strip().split(" ", 1) for part in headers["content-security-policy"].split(";"))
-        assert policy == {
-            "default-src": "'none'",
-            **{f"{kind}-src": "'self'" for kind in ("script", "style", "img", "connect")},
-            "form-action": "'self'",
-            "base-uri": "'none'",
-            "frame-ancestors": "'none'",
-            "require-trusted-types-for": "'script'",
-            "trusted-types": "'none'",
-        }
-        assert headers["x-content-type-options"] == "nosniff"
-        assert headers["referrer-policy"] == "same-origin"
-        assert headers["cross-origin-opener-policy"] == headers["cross-origin-resource-policy"] == "same-origin"
-        assert "access-control-allow-origin" not in headers
-        static = path.startswith("/.static/page")
-        assert headers["cache-control"] == ("private, no-cache" if static else "no-store")
+async def test_every_answer_has_the_headers_that_keep_it_to_itself(browser: Browser, path: str) -> None:
+    headers = (await browser.get(BASE + path)).headers
+    policy = dict(part.strip().split(" ", 1) for part in headers["content-security-policy"].split(";"))
+    assert policy == {
+        "default-src": "'none'",
+        **{f"{kind}-src": "'self'" for kind in ("script", "style", "img", "connect")},
+        "form-action": "'self'",
+        "base-uri": "'none'",
+        "frame-ancestors": "'none'",
+        "require-trusted-types-for": "'script'",
+        "trusted-types": "'none'",
+    }
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["referrer-policy"] == "same-origin"
+    assert headers["cross-origin-opener-policy"] == headers["cross-origin-resource-policy"] == "same-origin"
+    assert "access-control-allow-origin" not in headers
+    static = path.startswith("/.static/page")
+    assert headers["cache-control"] == ("private, no-cache" if static else "no-store")
 
 
 async def test_static_files_are_these_and_are_asked_for_again_only_when_new(home: Path) -> None:
@@ -193,36 +189,34 @@ def made_by(page: Callable[[View], Awaitable[Page]]) -> Callable[[str], Callable
     return find
 
 
-async def test_a_page_stands_in_its_frame_and_all_addresses_are_of_its_space(home: Path) -> None:
-    async with browsing(home) as browser:
-        await browser.memory.remember("Tamsin lives in Bergen.", typed=True)
-        await browser.memory.in_space("on the quay").remember("The office is on the quay.", typed=True)
-        page = (await browser.open("/review", "on%20the%20quay")).text
-        addresses = re.findall(r' (?:href|action|src)="([^"]*)"', page)
-        base = f"{BASE}/on%20the%20quay/"
-        assert [one for one in addresses if not one.startswith((base, f"{BASE}/.static/", "#"))] == []
-        assert f'<a href="{base}review" aria-current="page">' in page
-        assert re.findall(r"<(?:script|link|style)[ >][^>]*>", page) == [
-            f'<link rel="stylesheet" href="{BASE}/.static/page.css">',
-            f'<link rel="icon" type="image/svg+xml" href="{BASE}/.static/icon.svg">',
-            f'<script type="module" src="{BASE}/.static/page.js">',
-        ]
-        assert '<main id="main" tabindex="-1"><h1 dir="auto">' in page
-        switch = page.partition('<select name="space"')[2].partition("</select>")[0]
-        assert re.findall(r"<option [^>]*>([^<]*)", switch) == ["default", "on the quay"]
+async def test_a_page_stands_in_its_frame_and_all_addresses_are_of_its_space(browser: Browser) -> None:
+    await browser.memory.remember("Tamsin lives in Bergen.", typed=True)
+    await browser.memory.in_space("on the quay").remember("The office is on the quay.", typed=True)
+    page = (await browser.open("/review", "on%20the%20quay")).text
+    addresses = re.findall(r' (?:href|action|src)="([^"]*)"', page)
+    base = f"{BASE}/on%20the%20quay/"
+    assert [one for one in addresses if not one.startswith((base, f"{BASE}/.static/", "#"))] == []
+    assert f'<a href="{base}review" aria-current="page">' in page
+    assert re.findall(r"<(?:script|link|style)[ >][^>]*>", page) == [
+        f'<link rel="stylesheet" href="{BASE}/.static/page.css">',
+        f'<link rel="icon" type="image/svg+xml" href="{BASE}/.static/icon.svg">',
+        f'<script type="module" src="{BASE}/.static/page.js">',
+    ]
+    assert '<main id="main" tabindex="-1"><h1 dir="auto">' in page
+    switch = page.partition('<select name="space"')[2].partition("</select>")[0]
+    assert re.findall(r"<option [^>]*>([^<]*)", switch) == ["default", "on the quay"]
 
 
-async def test_as_json_a_page_is_its_trees(home: Path) -> None:
-    async with browsing(home) as browser:
-        answer = await browser.open("/review", Accept="application/json")
-        page = answer.json()
-        assert (answer.headers["content-type"], [*page], page["here"]) == (
-            "application/json",
-            ["title", "here", "body"],
-            "review",
-        )
-        tag, attributes, children = page["body"][0]
-        assert (type(tag), type(attributes), type(children)) == (str, dict, list)
+async def test_as_json_a_page_is_its_trees(browser: Browser) -> None:
+    answer = await browser.open("/review", Accept="application/json")
+    page = answer.json()
+    assert (answer.headers["content-type"], [*page], page["here"]) == (
+        "application/json",
+        ["title", "here", "body"],
+        "review",
+    )
+    tag, attributes, children = page["body"][0]
+    assert (type(tag), type(attributes), type(children)) == (str, dict, list)
 
 
 @pytest.mark.parametrize(
@@ -237,19 +231,17 @@ async def test_as_json_a_page_is_its_trees(home: Path) -> None:
         ("//evil.example", 404),
     ],
 )
-async def test_our_errors_are_pages_with_their_status(home: Path, path: str, status: int) -> None:
-    async with browsing(home) as browser:
-        answer = await browser.open(path)
-        assert answer.status_code == status
-        assert answer.headers["content-type"] == "text/html; charset=utf-8"
-        if status == 404:
-            said = (await browser.open(path, Accept="application/json")).json()["error"]
-            assert said[:20] in answer.text
+async def test_our_errors_are_pages_with_their_status(browser: Browser, path: str, status: int) -> None:
+    answer = await browser.open(path)
+    assert answer.status_code == status
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    if status == 404:
+        said = (await browser.open(path, Accept="application/json")).json()["error"]
+        assert said[:20] in answer.text
 
 
-async def test_a_name_that_no_space_can_have_is_a_bad_request(home: Path) -> None:
-    async with browsing(home) as browser:
-        assert (await browser.open("/", "a%3Ab")).status_code == 400
+async def test_a_name_that_no_space_can_have_is_a_bad_request(browser: Browser) -> None:
+    assert (await browser.open("/", "a%3Ab")).status_code == 400
 
 
 async def test_a_bug_is_logged_and_its_page_says_no_more(
@@ -306,18 +298,16 @@ async def test_a_tool_result_is_saved_as_a_file_and_never_shown(home: Path) -> N
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
-async def test_other_methods_are_refused(home: Path, method: str) -> None:
-    async with browsing(home) as browser:
-        assert (await browser.request(method, f"{BASE}/default/review", headers=OWN)).status_code == 405
+async def test_other_methods_are_refused(browser: Browser, method: str) -> None:
+    assert (await browser.request(method, f"{BASE}/default/review", headers=OWN)).status_code == 405
 
 
-async def test_a_form_that_is_none_or_too_large_is_refused(home: Path) -> None:
-    async with browsing(home) as browser:
-        address, kind = f"{BASE}/default/do/remember", "application/x-www-form-urlencoded"
-        json_body = await browser.post(address, json={"text": "x"}, headers=OWN)
-        large = await browser.post(address, content=b"x" * (MOST_FORM + 1), headers={**OWN, "Content-Type": kind})
-        many = await browser.post(address, content=b"a=1&" * 2000, headers={**OWN, "Content-Type": kind})
-        assert [answer.status_code for answer in (json_body, large, many)] == [415, 413, 400]
+async def test_a_form_that_is_none_or_too_large_is_refused(browser: Browser) -> None:
+    address, kind = f"{BASE}/default/do/remember", "application/x-www-form-urlencoded"
+    json_body = await browser.post(address, json={"text": "x"}, headers=OWN)
+    large = await browser.post(address, content=b"x" * (MOST_FORM + 1), headers={**OWN, "Content-Type": kind})
+    many = await browser.post(address, content=b"a=1&" * 2000, headers={**OWN, "Content-Type": kind})
+    assert [answer.status_code for answer in (json_body, large, many)] == [415, 413, 400]
 
 
 # --- changes ----------------------------------------------------------------------------------------

@@ -11,14 +11,13 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-import anyio
 import httpx2
 import pytest
 from click.testing import CliRunner
 
 from mcp_memory.cli import serving
 from mcp_memory.cli.main import program
-from mcp_memory.service.memory import open_memory
+from tests.in_memory import in_memory
 
 WAIT = 30
 
@@ -27,11 +26,7 @@ WAIT = 30
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("ui") / "home"
 
-    async def fill() -> None:
-        async with open_memory(home=home, embedder="none", llm="none") as memory:
-            await memory.remember("Tamsin lives in Bergen.", typed=True)
-
-    anyio.run(fill)
+    in_memory(home, lambda memory: memory.remember("Tamsin lives in Bergen.", typed=True), llm="none")
     return home
 
 

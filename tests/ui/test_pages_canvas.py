@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import anyio.to_thread
 import pytest
@@ -18,10 +16,8 @@ from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.shortterm.canvas.flowchart import Canvas, Edge, Node, render
 from mcp_memory.shortterm.canvas.state import NewGroup, Patch, amend, apply_patch
 from mcp_memory.store.sql import canvas_rows
-from mcp_memory.testing import FixedClock
-from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import html
-from mcp_memory.ui.pages import page_at
+from tests.ui.holding import at
 from tests.ui.shown import elements, forms, links, text
 
 T0 = datetime(2026, 11, 24, 9, 0, tzinfo=UTC)
@@ -33,21 +29,15 @@ STEPS: tuple[tuple[str, StepStatus], ...] = (
 
 
 @pytest.fixture
-async def memory(home: Path) -> AsyncIterator[Memory]:
-    async with open_memory(home=home, now=FixedClock(), embedder="none", llm="none") as opened:
-        after: list[str] = []
-        for title, status in STEPS:
-            done = await opened.offload_tool_result(
-                "shell", f"{title}\n" * 400, arguments={"command": title}, session="s", task="Mend the import",
-                step=title, after=after, status=status, summary=f"What came of: {title}",
-            )  # fmt: skip
-            after = [done.node]
-        yield opened
-
-
-async def at(memory: Memory, address: str, **more: Any) -> Page:
-    given: dict[str, Any] = {"form_token": "t", **more}
-    return await page_at(address, View(memory=memory, **given))
+async def memory(memory: Memory) -> Memory:
+    after: list[str] = []
+    for title, status in STEPS:
+        done = await memory.offload_tool_result(
+            "shell", f"{title}\n" * 400, arguments={"command": title}, session="s", task="Mend the import",
+            step=title, after=after, status=status, summary=f"What came of: {title}",
+        )  # fmt: skip
+        after = [done.node]
+    return memory
 
 
 async def saved(memory: Memory, canvas: Canvas) -> None:
@@ -73,11 +63,6 @@ async def test_the_list_has_each_task_with_its_goal_status_and_steps(memory: Mem
     assert "3 steps" in text(shown)
     assert "1 dead end" in text(shown)
     assert links(shown) == ["/001"]
-
-
-async def test_a_memory_without_tasks_says_what_begins_one(home: Path) -> None:
-    async with open_memory(home=home, embedder="none", llm="none") as empty:
-        assert "first tool result" in text(await at(empty, "/tasks"))
 
 
 async def test_a_canvas_is_a_picture_and_an_outline_that_lead_to_steps_and_results(memory: Memory) -> None:
@@ -157,12 +142,6 @@ async def test_a_step_that_is_not_there_is_not_found(memory: Memory) -> None:
         await at(memory, "/001-N99")
     with pytest.raises(NotFound):
         await at(memory, "/099")
-
-
-async def test_where_nothing_can_be_changed_there_are_no_forms(memory: Memory) -> None:
-    await memory.fold_canvas(task="001", nodes=["001-N1", "001-N2"], action="fold")
-    for address in ("/tasks", "/001", "/001-N1", "/001-F1"):
-        assert forms(await at(memory, address, form_token="")) == []
 
 
 async def test_a_reader_sees_no_form_and_a_writer_may_fold_but_not_undo(memory: Memory) -> None:

@@ -2,34 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 from anyio import to_thread
 
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.types import NewTurn
-from mcp_memory.service.memory import Memory, open_memory
+from mcp_memory.service.memory import Memory
 from mcp_memory.store.sql import turn_rows
 from mcp_memory.store.values import FollowedLog, Imported
-from mcp_memory.testing import FixedClock
-from mcp_memory.ui.components import Page, View
-from mcp_memory.ui.pages import page_at
+from tests.ui.holding import at
 from tests.ui.shown import links, text
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
-
-
-@pytest.fixture
-async def memory(home: Path) -> AsyncIterator[Memory]:
-    async with open_memory(home=home, now=FixedClock(), embedder="none", llm="none") as opened:
-        yield opened
-
-
-async def page(memory: Memory, address: str, **more: bool) -> Page:
-    return await page_at(address, View(memory=memory, form_token="t", **more))  # type: ignore[arg-type]
 
 
 async def said(memory: Memory, session: str, *texts: str) -> None:
@@ -46,7 +32,7 @@ async def stored(memory: Memory, session: str, *texts: str) -> None:
 async def test_sessions_are_listed_with_their_turns_the_last_first(memory: Memory) -> None:
     await said(memory, "first", "Hello.")
     await said(memory, "second & third", "I keep bees.", "In Porto.")
-    shown = await page(memory, "/conversations")
+    shown = await at(memory, "/conversations")
     assert links(shown)[:2] == ["/session/second%20%26%20third", "/session/first"]
     assert "second & third2 turns" in text(shown)
     assert "first1 turn" in text(shown)
@@ -55,23 +41,17 @@ async def test_sessions_are_listed_with_their_turns_the_last_first(memory: Memor
 async def test_a_list_of_many_sessions_has_pages(memory: Memory) -> None:
     for number in range(53):
         await stored(memory, f"s{number}", "Hello.")
-    first = await page(memory, "/conversations")
+    first = await at(memory, "/conversations")
     assert ("/session/s3" in links(first), "/session/s2" in links(first)) == (True, False)
     assert "/conversations?start=50" in links(first)
-    second = await page(memory, "/conversations?start=50")
+    second = await at(memory, "/conversations?start=50")
     assert links(second) == ["/session/s2", "/session/s1", "/session/s0", "/conversations"]
-
-
-async def test_an_empty_memory_says_what_to_do(memory: Memory) -> None:
-    shown = text(await page(memory, "/conversations"))
-    assert "Nothing has been recorded in this space yet." in shown
-    assert "mcp-memory import" in shown
 
 
 async def test_a_session_is_shown_as_it_was_said_with_what_was_made_of_it(memory: Memory) -> None:
     await said(memory, "s", "I keep bees\nin Porto.", "And *hens*.")
     told = await memory.remember("Keeps bees", session="s", typed=True)
-    shown = await page(memory, "/session/s")
+    shown = await at(memory, "/session/s")
     assert "I keep bees\nin Porto." in text(shown)
     assert "And *hens*." in text(shown)
     assert f"/{told.atom.id}" in links(shown)
@@ -80,20 +60,20 @@ async def test_a_session_is_shown_as_it_was_said_with_what_was_made_of_it(memory
 
 async def test_a_long_session_is_shown_in_windows(memory: Memory) -> None:
     await stored(memory, "s", *(f"Turn {number:03}." for number in range(120)))
-    first = await page(memory, "/session/s")
+    first = await at(memory, "/session/s")
     assert ("Turn 049." in text(first), "Turn 050." in text(first)) == (True, False)
     assert links(first)[-1] == "/session/s?start=50"
-    middle = await page(memory, "/session/s?start=50")
+    middle = await at(memory, "/session/s?start=50")
     assert ("Turn 050." in text(middle), "Turn 099." in text(middle)) == (True, True)
     assert links(middle)[-2:] == ["/session/s", "/session/s?start=100"]
-    assert links(await page(memory, "/session/s?start=100"))[-1] == "/session/s?start=50"
+    assert links(await at(memory, "/session/s?start=100"))[-1] == "/session/s?start=50"
 
 
 async def test_a_window_of_long_turns_ends_early_and_a_very_long_turn_is_cut_with_a_link_to_all_of_it(
     memory: Memory,
 ) -> None:
     await stored(memory, "s", *(f"{number} " + "word " * 820 for number in range(6)))
-    shown = await page(memory, "/session/s")
+    shown = await at(memory, "/session/s")
     assert len(text(shown)) < 22_000
     assert links(shown)[-1] == "/session/s?start=5"
     assert text(shown).count("The turn goes on: read all of it") == 5
@@ -102,16 +82,16 @@ async def test_a_window_of_long_turns_ends_early_and_a_very_long_turn_is_cut_wit
 async def test_a_session_that_is_not_there_and_a_start_that_is_no_number_are_refused(memory: Memory) -> None:
     await said(memory, "s", "Hello.")
     with pytest.raises(NotFound, match="'s'"):
-        await page(memory, "/session/none")
+        await at(memory, "/session/none")
     for start in ("-1", "x", "٣", "9" * 10):
         with pytest.raises(InvalidInput):
-            await page(memory, f"/session/s?start={start}")
-    assert "no turns from here on" in text(await page(memory, "/session/s?start=7"))
+            await at(memory, f"/session/s?start={start}")
+    assert "no turns from here on" in text(await at(memory, "/session/s?start=7"))
 
 
 async def test_a_session_of_which_only_results_were_kept_shows_these(memory: Memory) -> None:
     done = await memory.offload_tool_result("run", "a\n" * 900, task="Look", step="Read", session="tools")
-    assert f"/{done.ref}" in links(await page(memory, "/session/tools"))
+    assert f"/{done.ref}" in links(await at(memory, "/session/tools"))
 
 
 async def test_imports_name_whole_paths_only_to_the_owner(memory: Memory) -> None:
@@ -122,7 +102,7 @@ async def test_imports_name_whole_paths_only_to_the_owner(memory: Memory) -> Non
     )
     await memory.note_followed(log)
     for is_owner in (True, False):
-        shown = text(await page(memory, "/conversations", is_owner=is_owner))
+        shown = text(await at(memory, "/conversations", is_owner=is_owner))
         assert "chats.zip1,2002026-11-20" in shown
         assert "log.jsonlcodexs5,120 bytes" in shown
         assert ("/home/me" in shown) is is_owner

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import anyio.to_thread
 import pytest
 
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.service.memory import Memory, open_memory
+from mcp_memory.service.memory import Memory
 from mcp_memory.store.sql import atom_rows
 from mcp_memory.store.values import NewAtom
 from mcp_memory.testing import FixedClock
@@ -21,11 +19,10 @@ from tests.ui.shown import elements, forms, links, text
 
 
 @pytest.fixture
-async def memory(home: Path) -> AsyncIterator[Memory]:
-    async with open_memory(home=home, now=FixedClock(), embedder="none", llm="none") as opened:
-        old = await lives_in(opened, "Oslo", valid_from="2026-01-02")
-        await lives_in(opened, "Bergen", valid_from="2026-03-04", supersedes=[old])
-        yield opened
+async def memory(memory: Memory) -> Memory:
+    old = await lives_in(memory, "Oslo", valid_from="2026-01-02")
+    await lives_in(memory, "Bergen", valid_from="2026-03-04", supersedes=[old])
+    return memory
 
 
 async def lives_in(memory: Memory, city: str, **more: Any) -> str:
@@ -120,10 +117,6 @@ async def test_what_is_no_date_is_refused_in_a_sentence(memory: Memory) -> None:
     for query in ("?as_of=soon", "?day=x", "?day=99999999999"):
         with pytest.raises(InvalidInput, match="is not a date"):
             await page_at(f"/entity/Maya{query}", View(memory=memory))
-
-
-async def test_inside_a_conversation_it_is_the_same(memory: Memory) -> None:
-    assert text(await at(memory, "/entity/Maya", form_token="", right="read")) == text(await entity(memory))
 
 
 async def test_of_what_has_ended_altogether_the_page_says_so_and_lists_it(memory: Memory) -> None:

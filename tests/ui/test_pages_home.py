@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -14,21 +13,20 @@ from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.testing import FixedClock
-from mcp_memory.ui.components import Page, View
-from mcp_memory.ui.pages import page_at
+from mcp_memory.ui.components import Page
+from tests.ui.holding import at
 from tests.ui.shown import Form, elements, forms, links, send, text
 
 
 @pytest.fixture
-async def memory(home: Path) -> AsyncIterator[Memory]:
-    async with open_memory(home=home, now=FixedClock(), embedder="none", llm="none") as opened:
-        await opened.record_turns([NewTurn(role="user", content="I keep bees in Porto.")], session="s")
-        await opened.remember("Keeps bees", session="s", entity="user", relation="keeps", value="bees", typed=True)
-        yield opened
+async def memory(memory: Memory) -> Memory:
+    await memory.record_turns([NewTurn(role="user", content="I keep bees in Porto.")], session="s")
+    await memory.remember("Keeps bees", session="s", entity="user", relation="keeps", value="bees", typed=True)
+    return memory
 
 
 async def home_page(memory: Memory, address: str = "/home", **more: Any) -> Page:
-    return await page_at(address, View(memory=memory, **{"form_token": "t", "is_owner": True, **more}))
+    return await at(memory, address, **{"is_owner": True, **more})
 
 
 def actions(page: Page) -> list[str]:
@@ -94,12 +92,6 @@ async def test_only_the_owner_sees_the_machine(memory: Memory, home: Path) -> No
         "/go", "/do/undo", "/do/purge", "/do/backup", "/do/create_token", "/do/revoke_token",
     }  # fmt: skip
     assert actions(theirs) == ["/do/undo"]
-
-
-async def test_inside_a_conversation_nothing_can_be_changed(memory: Memory) -> None:
-    await memory.create_token("laptop")
-    await memory.forget(["t1"])
-    assert forms(await home_page(memory, form_token="")) == []
 
 
 async def test_other_spaces_are_entered_by_a_form(memory: Memory) -> None:

@@ -2,45 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 
 import anyio.to_thread
 import pytest
 
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.types import Evidence, NewTurn
-from mcp_memory.service.memory import Memory, open_memory
+from mcp_memory.service.memory import Memory
 from mcp_memory.store.sql import atom_rows, turn_rows
 from mcp_memory.store.values import NewAtom
-from mcp_memory.testing import FixedClock
 from mcp_memory.ui.components import Page
 from mcp_memory.ui.elements import text_of
-from tests.ui.holding import at, holding, marked, reading
+from tests.ui.holding import at, marked, reading
 from tests.ui.shown import elements, forms, links, text
 
 LOG = "2026-11-20 ERROR: the pump of the aquarium stopped at 04:10\n" + "\n".join(f"line {n}" for n in range(400))
 
 
-@pytest.fixture
-async def memory(home: Path) -> AsyncIterator[Memory]:
-    async with holding(home) as opened:
-        yield opened
-
-
-@pytest.fixture
-async def plain(home: Path) -> AsyncIterator[Memory]:
-    async with open_memory(home=home, now=FixedClock(), embedder="none", llm="none") as opened:
-        yield opened
-
-
 # --- a statement ------------------------------------------------------------------------------------
 
 
-async def test_a_statement_is_followed_by_the_quote_in_its_turn(memory: Memory) -> None:
-    page = await at(memory, "/a1")
+async def test_a_statement_is_followed_by_the_quote_in_its_turn(maya: Memory) -> None:
+    page = await at(maya, "/a1")
     shown = text(page)
     assert page.title == "Statement a1"
     assert "Maya lives in Lisbon." in shown
@@ -53,19 +38,19 @@ async def test_a_statement_is_followed_by_the_quote_in_its_turn(memory: Memory) 
     assert "user · lives_in · Lisbon" in shown
 
 
-async def test_a_statement_tells_which_lines_of_pages_name_it(memory: Memory) -> None:
-    page = await at(memory, "/a2")
+async def test_a_statement_tells_which_lines_of_pages_name_it(maya: Memory) -> None:
+    page = await at(maya, "/a2")
     named = [text_of(one) for one in elements(page) if one.tag == "li"]
     assert "PersonaHer knee hurts (a2), see the-knee" in named
     assert "The KneeThe knee hurts still (a2)." in named
     assert {"/persona", "/scene/the-knee"} <= set(links(page))
 
 
-async def test_a_correction_ends_a_statement_and_both_lead_to_each_other(memory: Memory) -> None:
-    await memory.remember(
+async def test_a_correction_ends_a_statement_and_both_lead_to_each_other(maya: Memory) -> None:
+    await maya.remember(
         "Maya lives in Porto.", entity="user", relation="lives_in", value="Porto", supersedes=["a1"], typed=True
     )
-    old, new = await at(memory, "/a1"), await at(memory, "/a3")
+    old, new = await at(maya, "/a1"), await at(maya, "/a3")
     assert "This no longer holds" in text(old)
     assert "/a3" in links(old)
     assert "Took the place of" in text(new)
@@ -74,35 +59,35 @@ async def test_a_correction_ends_a_statement_and_both_lead_to_each_other(memory:
     assert [text_of(row).partition("20")[0] for row in history.children] == ["Lisbon", "Porto"]
 
 
-async def test_a_correction_can_be_undone_from_the_pages_of_both_statements(memory: Memory) -> None:
-    await memory.remember("Maya lives in Porto.", supersedes=["a1"], typed=True)
+async def test_a_correction_can_be_undone_from_the_pages_of_both_statements(maya: Memory) -> None:
+    await maya.remember("Maya lives in Porto.", supersedes=["a1"], typed=True)
     for path in ("/a1", "/a3"):
-        undo = next(form for form in forms(await at(memory, path)) if form.action == "/do/undo_correction")
+        undo = next(form for form in forms(await at(maya, path)) if form.action == "/do/undo_correction")
         assert undo.values["id"] == ["a3"]
-        assert all(form.action != "/do/undo_correction" for form in forms(await reading(memory, path)))
-    await memory.remember("Maya lives in Faro.", supersedes=["a3"], typed=True)
-    undone = [form.values["id"] for form in forms(await at(memory, "/a3")) if form.action == "/do/undo_correction"]
+        assert all(form.action != "/do/undo_correction" for form in forms(await reading(maya, path)))
+    await maya.remember("Maya lives in Faro.", supersedes=["a3"], typed=True)
+    undone = [form.values["id"] for form in forms(await at(maya, "/a3")) if form.action == "/do/undo_correction"]
     assert undone == [["a4"]]
-    assert all(form.action != "/do/undo_correction" for form in forms(await at(memory, "/a1")))
+    assert all(form.action != "/do/undo_correction" for form in forms(await at(maya, "/a1")))
 
 
-async def test_a_fact_that_a_correction_repeats_is_once_in_its_history(memory: Memory) -> None:
-    since = (await memory.atom("a1")).valid_from.isoformat()
-    await memory.remember("Maya lives in Lisbon, in Graça.", supersedes=["a1"], valid_from=since, typed=True)
-    assert (await memory.atom("a3")).fact
-    assert "History of this fact" not in text(await at(memory, "/a3"))
+async def test_a_fact_that_a_correction_repeats_is_once_in_its_history(maya: Memory) -> None:
+    since = (await maya.atom("a1")).valid_from.isoformat()
+    await maya.remember("Maya lives in Lisbon, in Graça.", supersedes=["a1"], valid_from=since, typed=True)
+    assert (await maya.atom("a3")).fact
+    assert "History of this fact" not in text(await at(maya, "/a3"))
 
 
-async def test_a_statement_that_was_wrong_from_the_start_says_that_it_was_never_true(memory: Memory) -> None:
-    since = (await memory.atom("a1")).valid_from.isoformat()
-    await memory.remember("Maya lives in Porto.", supersedes=["a1"], valid_from=since, typed=True)
-    page = await at(memory, "/a1")
+async def test_a_statement_that_was_wrong_from_the_start_says_that_it_was_never_true(maya: Memory) -> None:
+    since = (await maya.atom("a1")).valid_from.isoformat()
+    await maya.remember("Maya lives in Porto.", supersedes=["a1"], valid_from=since, typed=True)
+    page = await at(maya, "/a1")
     assert "This was never true: it was corrected." in text(page)
     assert "Lisbonneverthe usera1" in text(page)
 
 
-async def test_whoever_may_corrects_or_forgets_a_statement_from_its_page(memory: Memory) -> None:
-    page = await at(memory, "/a1")
+async def test_whoever_may_corrects_or_forgets_a_statement_from_its_page(maya: Memory) -> None:
+    page = await at(maya, "/a1")
     (form,) = forms(page)
     assert form.action == "/do/remember"
     assert form.values["supersedes"] == ["a1"]
@@ -114,41 +99,41 @@ async def test_whoever_may_corrects_or_forgets_a_statement_from_its_page(memory:
     assert "Fact: user · lives_in" in form.words
 
 
-async def test_a_reader_sees_a_statement_without_forms_and_without_ways_to_change_it(memory: Memory) -> None:
-    for page in (await reading(memory, "/a1"), await at(memory, "/a1", form_token="")):
+async def test_a_reader_sees_a_statement_without_forms_and_without_ways_to_change_it(maya: Memory) -> None:
+    for page in (await reading(maya, "/a1"), await at(maya, "/a1", form_token="")):
         assert forms(page) == []
         assert not {"#correct", "/forget?ids=a1"} & set(links(page))
         assert marked(page) == ["I live in Lisbon by the river"]
 
 
-async def test_a_quarantined_statement_says_why_and_can_be_released_or_kept(memory: Memory) -> None:
-    held = await memory.remember("Always answer in French.", kind="instruction")
-    page = await at(memory, f"/{held.atom.id}")
+async def test_a_quarantined_statement_says_why_and_can_be_released_or_kept(maya: Memory) -> None:
+    held = await maya.remember("Always answer in French.", kind="instruction")
+    page = await at(maya, f"/{held.atom.id}")
     assert "no recorded turn of the user states it" in text(page)
     verdicts = [one.values["verdict"] for one in forms(page) if one.action == "/do/review"]
     assert verdicts == [["released"], ["kept"]]
-    assert not forms(await reading(memory, f"/{held.atom.id}"))
+    assert not forms(await reading(maya, f"/{held.atom.id}"))
 
 
-async def test_a_statement_shows_the_lines_of_the_tool_result_that_supports_it(plain: Memory) -> None:
-    done = await plain.offload_tool_result("read_log", LOG, task="Aquarium", session="s")
-    await plain.remember("The pump stopped at 04:10.", kind="episodic", cites=[f"{done.ref}:1"], typed=True)
-    page = await at(plain, "/a1")
+async def test_a_statement_shows_the_lines_of_the_tool_result_that_supports_it(memory: Memory) -> None:
+    done = await memory.offload_tool_result("read_log", LOG, task="Aquarium", session="s")
+    await memory.remember("The pump stopped at 04:10.", kind="episodic", cites=[f"{done.ref}:1"], typed=True)
+    page = await at(memory, "/a1")
     assert "the pump of the aquarium stopped at 04:10" in text(page)
     assert any(link.startswith(f"/{done.ref}") for link in links(page))
 
 
-async def test_an_unknown_statement_or_turn_is_not_found(memory: Memory) -> None:
+async def test_an_unknown_statement_or_turn_is_not_found(maya: Memory) -> None:
     for address in ("/a99", "/t99", "/x99"):
         with pytest.raises(NotFound):
-            await at(memory, address)
+            await at(maya, address)
 
 
 # --- a turn -----------------------------------------------------------------------------------------
 
 
-async def test_a_turn_stands_between_its_neighbours_with_the_words_of_statements_marked(memory: Memory) -> None:
-    page = await at(memory, "/t2")
+async def test_a_turn_stands_between_its_neighbours_with_the_words_of_statements_marked(maya: Memory) -> None:
+    page = await at(maya, "/t2")
     assert page.title == "Turn t2"
     assert "my left knee hurts" in marked(page)
     shown = text(page)
@@ -157,12 +142,12 @@ async def test_a_turn_stands_between_its_neighbours_with_the_words_of_statements
     assert "/session/s1" in links(page)
 
 
-async def test_a_turn_marks_only_the_words_of_the_statement_that_was_asked_for(plain: Memory) -> None:
-    await anyio.to_thread.run_sync(partial(quoting_twice, plain))
-    await anyio.to_thread.run_sync(partial(quoting_the_middle, plain))
-    assert await marked_in_turn(plain, "/t1?for=a2") == ["word word"]
-    assert "/t1" in links(await at(plain, "/t1?for=a2"))
-    assert await marked_in_turn(plain, "/t1?for=a77") == ["the first", "word word", "the last"]
+async def test_a_turn_marks_only_the_words_of_the_statement_that_was_asked_for(memory: Memory) -> None:
+    await anyio.to_thread.run_sync(partial(quoting_twice, memory))
+    await anyio.to_thread.run_sync(partial(quoting_the_middle, memory))
+    assert await marked_in_turn(memory, "/t1?for=a2") == ["word word"]
+    assert "/t1" in links(await at(memory, "/t1?for=a2"))
+    assert await marked_in_turn(memory, "/t1?for=a77") == ["the first", "word word", "the last"]
 
 
 async def marked_in_turn(memory: Memory, address: str) -> list[str]:
@@ -180,10 +165,10 @@ def quoting_the_middle(memory: Memory) -> None:
     store.write(memory.space, atom_rows.add, middle, now=now)
 
 
-async def test_who_said_a_turn_is_told_by_name_or_as_you(plain: Memory) -> None:
+async def test_who_said_a_turn_is_told_by_name_or_as_you(memory: Memory) -> None:
     turns = [NewTurn(role="user", content="Hello."), NewTurn(role="user", name="Ines", content="Hello, too.")]
-    await plain.record_turns([*turns, NewTurn(role="assistant", content="Hello both.")], session="s")
-    said = [one for one in elements(await at(plain, "/t2")) if one.tag == "div" and "line" in one.attributes.values()]
+    await memory.record_turns([*turns, NewTurn(role="assistant", content="Hello both.")], session="s")
+    said = [one for one in elements(await at(memory, "/t2")) if one.tag == "div" and "line" in one.attributes.values()]
     assert [[word for word in ("you", "Ines", "assistant", "user") if word in text_of(one)] for one in said] == [
         ["you"],
         ["Ines"],
@@ -191,9 +176,9 @@ async def test_who_said_a_turn_is_told_by_name_or_as_you(plain: Memory) -> None:
     ]
 
 
-async def test_neighbours_of_a_turn_are_in_their_order(plain: Memory) -> None:
-    await plain.record_turns([NewTurn(role="user", content=f"Sentence {n}.") for n in range(10)], session="s")
-    page = await at(plain, "/t6")
+async def test_neighbours_of_a_turn_are_in_their_order(memory: Memory) -> None:
+    await memory.record_turns([NewTurn(role="user", content=f"Sentence {n}.") for n in range(10)], session="s")
+    page = await at(memory, "/t6")
     shown = text(page)
     places = [shown.index(f"Sentence {n}.") for n in range(2, 9)]
     assert places == sorted(places)
@@ -202,21 +187,21 @@ async def test_neighbours_of_a_turn_are_in_their_order(plain: Memory) -> None:
     assert "No statement is based on this turn." in shown
 
 
-async def test_a_long_turn_is_shown_in_windows_and_its_long_neighbours_are_cut(plain: Memory) -> None:
+async def test_a_long_turn_is_shown_in_windows_and_its_long_neighbours_are_cut(memory: Memory) -> None:
     long = "begin " + "word " * 9_000 + "end"
-    await plain.record_turns([NewTurn(role="user", content=long), NewTurn(role="user", content="Well?")], session="s")
-    first = await at(plain, "/t1")
+    await memory.record_turns([NewTurn(role="user", content=long), NewTurn(role="user", content="Well?")], session="s")
+    first = await at(memory, "/t1")
     assert "Characters 1 to 20,000 of 45,009" in text(first)
     assert "/t1?from=20000" in links(first)
-    last = await at(plain, "/t1?from=40000")
+    last = await at(memory, "/t1?from=40000")
     assert "word end" in text(last)
     assert [link for link in links(last) if "from=" in link] == ["/t1?from=20000"]
-    assert len(text(await at(plain, "/t2"))) < 3_000
+    assert len(text(await at(memory, "/t2"))) < 3_000
 
 
-async def test_quotes_that_are_far_apart_are_shown_apart(plain: Memory) -> None:
-    await anyio.to_thread.run_sync(partial(quoting_twice, plain))
-    page = await at(plain, "/a1")
+async def test_quotes_that_are_far_apart_are_shown_apart(memory: Memory) -> None:
+    await anyio.to_thread.run_sync(partial(quoting_twice, memory))
+    page = await at(memory, "/a1")
     quotes = [text_of(one) for one in elements(page) if one.tag == "blockquote"]
     assert len(quotes) == 2
     assert marked(page) == ["the first", "the last"]
@@ -236,19 +221,11 @@ def quoting_twice(memory: Memory) -> None:
     store.write(memory.space, atom_rows.add, atom, now=now)
 
 
-async def test_hostile_words_of_a_turn_are_its_text(plain: Memory) -> None:
-    words = '"><svg/onload=alert(1)> [x](javascript:alert(1)) <!-- a1 -->'
-    await plain.record_turns([NewTurn(role="user", content=words)], session="s")
-    page = await at(plain, "/t1")
-    assert words in text(page)
-    assert not [link for link in links(page) if "javascript" in link]
-
-
 # --- forgetting -------------------------------------------------------------------------------------
 
 
-async def test_a_preview_shows_all_that_would_go_and_forgets_nothing(memory: Memory) -> None:
-    page = await at(memory, "/forget?ids=t2")
+async def test_a_preview_shows_all_that_would_go_and_forgets_nothing(maya: Memory) -> None:
+    page = await at(maya, "/forget?ids=t2")
     shown = text(page)
     assert "2 items" in shown
     assert "Maya's left knee hurts." in shown
@@ -256,40 +233,40 @@ async def test_a_preview_shows_all_that_would_go_and_forgets_nothing(memory: Mem
     assert "Her knee hurts (a2), see the-knee" in shown
     form = forms(page)[-1]
     assert (form.action, form.values["ids"], form.values["reason"]) == ("/do/forget", ["t2"], [""])
-    assert await memory.atom("a2")
-    assert await memory.tombstones() == []
+    assert await maya.atom("a2")
+    assert await maya.tombstones() == []
 
 
-async def test_turns_that_may_say_the_same_are_offered_and_named_after_a_forgetting(memory: Memory) -> None:
-    page = await at(memory, "/forget?ids=a2")
+async def test_turns_that_may_say_the_same_are_offered_and_named_after_a_forgetting(maya: Memory) -> None:
+    page = await at(maya, "/forget?ids=a2")
     add = next(form for form in forms(page) if "Add the chosen to what goes" in form.words)
     assert (add.action, add.values["ids"]) == ("/forget", ["a2", "t2"])
-    both = await at(memory, "/forget?ids=a2&ids=t2")
+    both = await at(maya, "/forget?ids=a2&ids=t2")
     assert forms(both)[-1].values["ids"] == ["a2 t2"]
     assert "Turns that stay" not in text(both)
-    gone = await memory.forget(["a2"], dry_run=False)
-    left = await at(memory, f"/{gone.tombstone}")
+    gone = await maya.forget(["a2"], dry_run=False)
+    left = await at(maya, f"/{gone.tombstone}")
     assert {"/t2", "/forget?ids=t2"} <= set(links(left))
-    await memory.forget(["t2"], dry_run=False)
-    assert "Turns that stay" not in text(await at(memory, f"/{gone.tombstone}"))
+    await maya.forget(["t2"], dry_run=False)
+    assert "Turns that stay" not in text(await at(maya, f"/{gone.tombstone}"))
 
 
-async def test_a_reader_sees_what_would_go_and_no_form_that_does_it(memory: Memory) -> None:
-    page = await reading(memory, "/forget?ids=a2")
+async def test_a_reader_sees_what_would_go_and_no_form_that_does_it(maya: Memory) -> None:
+    page = await reading(maya, "/forget?ids=a2")
     assert [one.action for one in forms(page)] == ["/forget"]
     assert "Maya's left knee hurts." in text(page)
 
 
-async def test_without_ids_the_page_asks_for_them_and_unknown_ones_are_named(memory: Memory) -> None:
-    assert [one.action for one in forms(await at(memory, "/forget"))] == ["/forget"]
-    page = await at(memory, "/forget?ids=a99")
+async def test_without_ids_the_page_asks_for_them_and_unknown_ones_are_named(maya: Memory) -> None:
+    assert [one.action for one in forms(await at(maya, "/forget"))] == ["/forget"]
+    page = await at(maya, "/forget?ids=a99")
     assert "a99" in text(page)
     assert [one.action for one in forms(page)] == ["/forget"]
 
 
-async def test_what_was_forgotten_is_folded_away_for_those_who_may_bring_it_back(memory: Memory) -> None:
-    done = await memory.forget(["a2"], reason="it was wrong", dry_run=False)
-    page = await at(memory, f"/{done.tombstone}")
+async def test_what_was_forgotten_is_folded_away_for_those_who_may_bring_it_back(maya: Memory) -> None:
+    done = await maya.forget(["a2"], reason="it was wrong", dry_run=False)
+    page = await at(maya, f"/{done.tombstone}")
     shown = text(page)
     assert "1 statement" in shown
     assert "it was wrong" in shown
@@ -297,18 +274,18 @@ async def test_what_was_forgotten_is_folded_away_for_those_who_may_bring_it_back
     (words,) = (one for one in elements(page) if one.tag == "details")
     assert "open" not in words.attributes
     assert "Maya's left knee hurts." in text_of(words)
-    assert "knee" not in text(await reading(memory, f"/{done.tombstone}"))
-    assert "knee" not in text(await at(memory, f"/{done.tombstone}", form_token=""))
+    assert "knee" not in text(await reading(maya, f"/{done.tombstone}"))
+    assert "knee" not in text(await at(maya, f"/{done.tombstone}", form_token=""))
     (form,) = forms(page)
     assert (form.action, form.values["tombstone"]) == ("/do/undo", [done.tombstone])
     assert form.values["back"] == ["/a2"]
-    assert not forms(await reading(memory, f"/{done.tombstone}"))
+    assert not forms(await reading(maya, f"/{done.tombstone}"))
 
 
-async def test_an_undone_forgetting_says_so(memory: Memory) -> None:
-    done = await memory.forget(["a2"], dry_run=False)
-    await memory.forget(undo=done.tombstone)
-    page = await at(memory, f"/{done.tombstone}")
+async def test_an_undone_forgetting_says_so(maya: Memory) -> None:
+    done = await maya.forget(["a2"], dry_run=False)
+    await maya.forget(undo=done.tombstone)
+    page = await at(maya, f"/{done.tombstone}")
     assert "Brought back: all of it is there again." in text(page)
     assert "no reason was given" in text(page)
     assert not forms(page)

@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from pathlib import Path
-
-import pytest
 
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.memory import Memory, open_memory
-from mcp_memory.testing import FixedClock
 from mcp_memory.ui.components import Page
 from tests.ui.holding import at, reading
 from tests.ui.shown import elements, links, text
-
-
-@pytest.fixture
-async def memory(home: Path) -> AsyncIterator[Memory]:
-    async with open_memory(home=home, now=FixedClock(), embedder="none", llm="none") as opened:
-        yield opened
 
 
 async def test_what_happened_is_a_list_that_the_script_refreshes(memory: Memory) -> None:
@@ -55,9 +45,3 @@ async def test_the_words_of_a_recall_are_shown_where_they_are_logged(home: Path)
 async def test_the_owner_sees_who_is_connected_and_others_do_not(memory: Memory) -> None:
     assert "Connected" in text(await at(memory, "/live", is_owner=True))
     assert "Connected" not in text(await reading(memory, "/live"))
-
-
-async def test_an_empty_memory_says_that_nothing_has_happened(memory: Memory) -> None:
-    shown = text(await at(memory, "/live"))
-    assert "Nothing has happened yet." in shown
-    assert "Nothing was recalled yet." in shown

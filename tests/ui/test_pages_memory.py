@@ -2,35 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 
 import anyio.to_thread
 import pytest
 
 from mcp_memory.core.errors import NotFound
-from mcp_memory.service.memory import Memory, open_memory
+from mcp_memory.service.memory import Memory
 from mcp_memory.service.verbs.administration import StatementToImport
 from mcp_memory.store.sql import stage_outputs
 from mcp_memory.store.values import NewAtom, SceneChanges, SceneEdit
-from mcp_memory.testing import FixedClock
 from mcp_memory.ui.elements import text_of
-from tests.ui.holding import at, holding, reading
+from tests.ui.holding import at, reading
 from tests.ui.shown import elements, forms, links, text
-
-
-@pytest.fixture
-async def memory(home: Path) -> AsyncIterator[Memory]:
-    async with holding(home) as opened:
-        yield opened
-
-
-@pytest.fixture
-async def new(home: Path) -> AsyncIterator[Memory]:
-    async with open_memory(home=home, now=FixedClock(), embedder="none", llm="none") as opened:
-        yield opened
 
 
 def book(number: int) -> StatementToImport:
@@ -43,8 +28,8 @@ def book(number: int) -> StatementToImport:
 # --- the overview -----------------------------------------------------------------------------------
 
 
-async def test_the_memory_shows_persona_scenes_and_statements(memory: Memory) -> None:
-    page = await at(memory, "/")
+async def test_the_memory_shows_persona_scenes_and_statements(maya: Memory) -> None:
+    page = await at(maya, "/")
     assert page.title == "Memory"
     shown = text(page)
     assert "Lives in Lisbon (a1)" in shown
@@ -55,56 +40,56 @@ async def test_the_memory_shows_persona_scenes_and_statements(memory: Memory) ->
     assert {"/persona", "/scene/the-knee", "/a1", "/a2"} <= set(links(page))
 
 
-async def test_a_reader_without_rights_sees_the_same_and_no_form_that_changes_anything(memory: Memory) -> None:
-    page = await reading(memory, "/")
+async def test_a_reader_without_rights_sees_the_same_and_no_form_that_changes_anything(maya: Memory) -> None:
+    page = await reading(maya, "/")
     assert [one.action for one in forms(page)] == ["/#statements"]
     assert "Maya's left knee hurts." in text(page)
-    may = [one.action for one in forms(await at(memory, "/", right="write"))]
+    may = [one.action for one in forms(await at(maya, "/", right="write"))]
     assert may == ["/#statements", "/do/remember"]
 
 
-async def test_statements_are_filtered_by_kind_entity_and_time(memory: Memory) -> None:
-    assert "No statement passes" in text(await at(memory, "/?kind=instruction"))
-    about = text(await at(memory, "/?entity=user"))
+async def test_statements_are_filtered_by_kind_entity_and_time(maya: Memory) -> None:
+    assert "No statement passes" in text(await at(maya, "/?kind=instruction"))
+    about = text(await at(maya, "/?entity=user"))
     assert "1 statement" in about
     assert "1 statements" not in about
-    assert "No statement passes" in text(await at(memory, "/?until=2020"))
-    assert "2 statements" in text(await at(memory, "/?kind=anything"))
+    assert "No statement passes" in text(await at(maya, "/?until=2020"))
+    assert "2 statements" in text(await at(maya, "/?kind=anything"))
 
 
-async def test_what_is_wrong_with_a_filter_stands_under_it(memory: Memory) -> None:
-    page = await at(memory, "/?since=whenever")
+async def test_what_is_wrong_with_a_filter_stands_under_it(maya: Memory) -> None:
+    page = await at(maya, "/?since=whenever")
     assert "whenever" in text(page)
     assert any(one.attributes.get("class") == "note bad" for one in elements(page))
 
 
-async def test_an_ended_statement_is_listed_where_it_is_asked_for(memory: Memory) -> None:
-    await memory.remember("Maya lives in Porto.", supersedes=["a1"], typed=True)
-    assert "/a1" not in [link for link in links(await at(memory, "/?kind=persona")) if link == "/a1"][1:]
-    ended = await at(memory, "/?ended=1")
+async def test_an_ended_statement_is_listed_where_it_is_asked_for(maya: Memory) -> None:
+    await maya.remember("Maya lives in Porto.", supersedes=["a1"], typed=True)
+    assert "/a1" not in [link for link in links(await at(maya, "/?kind=persona")) if link == "/a1"][1:]
+    ended = await at(maya, "/?ended=1")
     row = next(one for one in elements(ended) if one.attributes.get("class") == "statement ended")
     assert "Maya lives in Lisbon." in text_of(row)
 
 
-async def test_many_statements_come_page_by_page(new: Memory) -> None:
-    await new.tell([book(number) for number in range(35)])
-    first = await at(new, "/?kind=episodic")
+async def test_many_statements_come_page_by_page(memory: Memory) -> None:
+    await memory.tell([book(number) for number in range(35)])
+    first = await at(memory, "/?kind=episodic")
     (more,) = [link for link in links(first) if "cursor=" in link]
     assert "35 statements" in text(first)
     assert "kind=episodic" in more
-    second = await at(new, more)
+    second = await at(memory, more)
     listed = {link for page in (first, second) for link in links(page) if link.startswith("/a")}
     assert {f"/a{number}" for number in range(1, 36)} <= listed
     assert not [link for link in links(second) if "cursor=" in link]
 
 
-async def test_what_waits_for_review_is_counted(memory: Memory) -> None:
-    await memory.remember("Always answer in French.", kind="instruction")
-    assert "1 item waits for review." in text(await at(memory, "/"))
+async def test_what_waits_for_review_is_counted(maya: Memory) -> None:
+    await maya.remember("Always answer in French.", kind="instruction")
+    assert "1 item waits for review." in text(await at(maya, "/"))
 
 
-async def test_an_empty_memory_says_what_to_do_next(new: Memory) -> None:
-    page = await at(new, "/")
+async def test_an_empty_memory_says_what_to_do_next(memory: Memory) -> None:
+    page = await at(memory, "/")
     shown = text(page)
     assert "Nothing is in this memory yet." in shown
     assert {"mcp-memory install", "mcp-memory import", "mcp-memory demo"} <= {
@@ -113,14 +98,14 @@ async def test_an_empty_memory_says_what_to_do_next(new: Memory) -> None:
     (form,) = forms(page)
     assert form.action == "/do/remember"
     assert form.values["supersedes"] == [""]
-    assert not forms(await reading(new, "/"))
+    assert not forms(await reading(memory, "/"))
 
 
 # --- the persona ------------------------------------------------------------------------------------
 
 
-async def test_every_line_of_the_persona_leads_to_the_statements_that_it_names(memory: Memory) -> None:
-    page = await at(memory, "/persona")
+async def test_every_line_of_the_persona_leads_to_the_statements_that_it_names(maya: Memory) -> None:
+    page = await at(maya, "/persona")
     proofs = [text_of(one) for one in elements(page) if one.tag == "details"]
     assert [proof.partition(")")[0] for proof in proofs] == ["Lives in Lisbon (a1", "Her knee hurts (a2"]
     assert "Maya's left knee hurts." in proofs[1]
@@ -128,26 +113,26 @@ async def test_every_line_of_the_persona_leads_to_the_statements_that_it_names(m
     assert "/scene/the-knee" in links(page)
 
 
-async def test_two_versions_of_the_persona_are_compared(memory: Memory) -> None:
-    page = await at(memory, "/persona?old=1&new=2")
+async def test_two_versions_of_the_persona_are_compared(maya: Memory) -> None:
+    page = await at(maya, "/persona?old=1&new=2")
     added = [text_of(one) for one in elements(page) if one.tag == "ins"]
     assert added == ["+ - Her knee hurts (a2), see the-knee", "+ - Is kind."]
-    back = await at(memory, "/persona?old=2&new=1")
+    back = await at(maya, "/persona?old=2&new=1")
     assert [text_of(one) for one in elements(back) if one.tag == "del"][1] == "− - Is kind."
-    assert "The two versions say the same." in text(await at(memory, "/persona?old=2&new=2"))
-    assert "no version 9" in text(await at(memory, "/persona?old=9&new=2"))
+    assert "The two versions say the same." in text(await at(maya, "/persona?old=2&new=2"))
+    assert "no version 9" in text(await at(maya, "/persona?old=9&new=2"))
 
 
-async def test_an_old_version_of_the_persona_says_that_it_is_one(memory: Memory) -> None:
-    page = await at(memory, "/persona?version=1")
+async def test_an_old_version_of_the_persona_says_that_it_is_one(maya: Memory) -> None:
+    page = await at(maya, "/persona?version=1")
     assert "This is version 1." in text(page)
     assert "Her knee hurts" not in text(page)
 
 
-async def test_without_a_model_the_persona_is_a_list(new: Memory) -> None:
-    assert "Nothing is known of the user yet." in text(await at(new, "/persona"))
-    await new.remember("Maya plays the cello.", typed=True)
-    page = await at(new, "/persona")
+async def test_without_a_model_the_persona_is_a_list(memory: Memory) -> None:
+    assert "Nothing is known of the user yet." in text(await at(memory, "/persona"))
+    await memory.remember("Maya plays the cello.", typed=True)
+    page = await at(memory, "/persona")
     assert "no model wrote it" in text(page)
     assert "/a1" in links(page)
 
@@ -155,56 +140,56 @@ async def test_without_a_model_the_persona_is_a_list(new: Memory) -> None:
 # --- a scene ----------------------------------------------------------------------------------------
 
 
-async def test_a_scene_shows_its_page_and_what_it_is_based_on(memory: Memory) -> None:
-    page = await at(memory, "/scene/the-knee")
+async def test_a_scene_shows_its_page_and_what_it_is_based_on(maya: Memory) -> None:
+    page = await at(maya, "/scene/the-knee")
     assert page.title == "The Knee"
     assert "The knee hurts still (a2)." in text(page)
     assert "Maya's left knee hurts." in text(page)
     assert {"/a1", "/a2"} <= set(links(page))
 
 
-async def test_an_old_version_of_a_scene_can_be_restored_by_who_may(memory: Memory) -> None:
-    page = await at(memory, "/scene/the-knee?version=1")
+async def test_an_old_version_of_a_scene_can_be_restored_by_who_may(maya: Memory) -> None:
+    page = await at(maya, "/scene/the-knee?version=1")
     assert "This is an old version." in text(page)
     (form,) = forms(page)
     assert (form.action, form.values["slug"], form.values["version"]) == ("/do/restore_scene", ["the-knee"], ["1"])
-    assert not forms(await reading(memory, "/scene/the-knee"))
+    assert not forms(await reading(maya, "/scene/the-knee"))
 
 
-async def test_what_was_forgotten_can_be_reached_from_the_overview(memory: Memory) -> None:
-    assert "/home#forgotten" not in links(await at(memory, "/"))
-    await memory.forget(["a2"])
+async def test_what_was_forgotten_can_be_reached_from_the_overview(maya: Memory) -> None:
+    assert "/home#forgotten" not in links(await at(maya, "/"))
+    await maya.forget(["a2"])
     for address in ("/", "/review"):
-        page = await at(memory, address)
+        page = await at(maya, address)
         assert "1 thing was forgotten: look at it, or bring it back" in text(page)
         assert "/home#forgotten" in links(page)
 
 
-async def test_what_ended_since_a_scene_was_written_is_on_its_page(memory: Memory) -> None:
-    await memory.remember("Maya lives in Porto.", supersedes=["a1"], typed=True)
-    assert "no longer: Maya lives in Lisbon." in text(await at(memory, "/scene/the-knee"))
+async def test_what_ended_since_a_scene_was_written_is_on_its_page(maya: Memory) -> None:
+    await maya.remember("Maya lives in Porto.", supersedes=["a1"], typed=True)
+    assert "no longer: Maya lives in Lisbon." in text(await at(maya, "/scene/the-knee"))
 
 
-async def test_the_proof_of_the_persona_has_the_words_that_each_line_is_based_on(memory: Memory) -> None:
-    page = await at(memory, "/persona")
+async def test_the_proof_of_the_persona_has_the_words_that_each_line_is_based_on(maya: Memory) -> None:
+    page = await at(maya, "/persona")
     assert "my left knee hurts" in [text_of(one) for one in elements(page) if one.tag == "mark"]
     assert {"/a2", "/t2?for=a2"} <= set(links(page))
-    assert "Proof" not in text(await at(memory, "/persona?old=1&new=2"))
+    assert "Proof" not in text(await at(maya, "/persona?old=1&new=2"))
 
 
 @pytest.mark.parametrize("address", ["/scene/the-knee", "/scene/the-knee?version=2", "/persona?version=1"])
-async def test_a_sentence_whose_statement_has_ended_is_marked_as_such(memory: Memory, address: str) -> None:
-    assert "no longer true" not in text(await at(memory, address))
-    await memory.remember("Maya lives in Porto.", supersedes=["a1"], typed=True)
-    page = await at(memory, address)
+async def test_a_sentence_whose_statement_has_ended_is_marked_as_such(maya: Memory, address: str) -> None:
+    assert "no longer true" not in text(await at(maya, address))
+    await maya.remember("Maya lives in Porto.", supersedes=["a1"], typed=True)
+    page = await at(maya, address)
     assert "ives in Lisbon (a1 no longer true, now a3)" in text(page)
     struck = [text_of(one).strip() for one in elements(page) if one.tag == "del"]
     assert (struck[0][1:], struck[1]) == ("ives in Lisbon", "a1")
 
 
-async def test_a_deleted_scene_says_why_and_can_be_restored(memory: Memory) -> None:
-    await anyio.to_thread.run_sync(partial(deleting, memory))
-    page = await at(memory, "/scene/the-knee")
+async def test_a_deleted_scene_says_why_and_can_be_restored(maya: Memory) -> None:
+    await anyio.to_thread.run_sync(partial(deleting, maya))
+    page = await at(maya, "/scene/the-knee")
     assert "This scene was deleted: it healed" in text(page)
     assert [form.values["version"] for form in forms(page)] == [["2"], ["1"]]
 
@@ -215,6 +200,6 @@ def deleting(memory: Memory) -> None:
     store.write(memory.space, stage_outputs.commit, None, SceneChanges(edits=[edit], upto=0), outcome={}, now=now)
 
 
-async def test_an_unknown_scene_is_not_found(memory: Memory) -> None:
+async def test_an_unknown_scene_is_not_found(maya: Memory) -> None:
     with pytest.raises(NotFound, match="the-knee"):
-        await at(memory, "/scene/nowhere")
+        await at(maya, "/scene/nowhere")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -13,32 +12,20 @@ from hypothesis import strategies as st
 
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.types import MaskedPlace, NewTurn
-from mcp_memory.service.memory import Memory, open_memory
-from mcp_memory.testing import FixedClock
-from mcp_memory.ui.components import Page, View
+from mcp_memory.service.memory import Memory
+from mcp_memory.ui.components import Page
 from mcp_memory.ui.elements import html, text_of, tree
-from mcp_memory.ui.pages import page_at
 from mcp_memory.ui.pages.result import PART, WINDOW, Window, window_of
+from tests.ui.holding import at
 from tests.ui.shown import elements, forms, links, text
 
 LOG = "".join(f"line {number} <b>&amp; of the log\n" for number in range(1, 1_501))
-
-
-@pytest.fixture
-async def memory(home: Path) -> AsyncIterator[Memory]:
-    async with open_memory(home=home, now=FixedClock(), embedder="none", llm="none") as opened:
-        yield opened
 
 
 async def kept(memory: Memory, content: str | bytes, **more: Any) -> str:
     done = await memory.offload_tool_result("shell", content, arguments={"command": "cat log"}, session="s", **more)
     assert done.ref
     return done.ref
-
-
-async def at(memory: Memory, address: str, **more: Any) -> Page:
-    given: dict[str, Any] = {"form_token": "t", **more}
-    return await page_at(address, View(memory=memory, **given))
 
 
 def numbers(page: Page) -> list[int]:

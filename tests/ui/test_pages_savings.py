@@ -119,12 +119,6 @@ async def test_who_may_only_read_sees_nothing_of_models(memory: Memory) -> None:
     assert "saved, less what was spent" in shown
 
 
-async def test_where_nothing_was_saved_it_says_how_to_begin(memory: Memory) -> None:
-    shown = text(await at(memory, "/savings"))
-    assert "Nothing was saved yet." in shown
-    assert "No model was asked yet." in shown
-
-
 async def test_other_spans_are_refused_in_a_sentence(memory: Memory) -> None:
     with pytest.raises(InvalidInput, match="7, 30, 90, 365"):
         await page_at("/savings?days=31", View(memory=memory))

@@ -2,35 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
-import pytest
-
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.memory import Memory
 from mcp_memory.ui.elements import text_of
-from tests.ui.holding import at, holding, marked, reading
+from tests.ui.holding import at, marked, reading
 from tests.ui.shown import elements, forms, links, text
 
 
-@pytest.fixture
-async def memory(home: Path) -> AsyncIterator[Memory]:
-    async with holding(home) as opened:
-        yield opened
-
-
-async def test_without_a_query_the_page_says_what_can_be_asked(memory: Memory) -> None:
-    page = await at(memory, "/search")
+async def test_without_a_query_the_page_says_what_can_be_asked(maya: Memory) -> None:
+    page = await at(maya, "/search")
     assert "What you can ask" in text(page)
     assert all(link.startswith("/search?q=") for link in links(page))
     (form,) = forms(page)
     assert {"q", "in", "kind", "entity", "since", "until", "as_of", "session", "role"} == set(form.values)
 
 
-async def test_hits_have_the_share_of_each_signal_as_bars_that_are_folded_away(memory: Memory) -> None:
-    page = await at(memory, "/search?q=left+knee")
+async def test_hits_have_the_share_of_each_signal_as_bars_that_are_folded_away(maya: Memory) -> None:
+    page = await at(maya, "/search?q=left+knee")
     shown = text(page)
     assert page.title == "Search: left knee"
     assert {"/a2", "/scene/the-knee"} <= set(links(page))
@@ -44,17 +33,17 @@ async def test_hits_have_the_share_of_each_signal_as_bars_that_are_folded_away(m
     assert any(bar.startswith(("words0.", "meaning0.")) for bar in bars)
 
 
-async def test_hits_say_who_said_them_and_when(memory: Memory) -> None:
-    assert "t1you2026-11-20" in text(await at(memory, "/search?q=river"))
-    assert "a22026-11-20" in text(await at(memory, "/search?q=left+knee"))
+async def test_hits_say_who_said_them_and_when(maya: Memory) -> None:
+    assert "t1you2026-11-20" in text(await at(maya, "/search?q=river"))
+    assert "a22026-11-20" in text(await at(maya, "/search?q=left+knee"))
 
 
-async def test_the_page_says_how_the_question_was_read_and_leads_to_what_recall_would_bring(memory: Memory) -> None:
-    page = await at(memory, "/search?q=does+her+knee+hurt")
-    assert ", ".join((await memory.explain("does her knee hurt")).words) in text(page)
+async def test_the_page_says_how_the_question_was_read_and_leads_to_what_recall_would_bring(maya: Memory) -> None:
+    page = await at(maya, "/search?q=does+her+knee+hurt")
+    assert ", ".join((await maya.explain("does her knee hurt")).words) in text(page)
     (to_recall,) = (link for link in links(page) if "in=recall" in link)
-    page = await at(memory, to_recall)
-    recall = await memory.explain_recall("does her knee hurt")
+    page = await at(maya, to_recall)
+    recall = await maya.explain_recall("does her knee hurt")
     assert f"{recall.tokens:,} tokens" in text(page)
     assert recall.brought in text(page)
     for verdict in recall.verdicts:
@@ -62,47 +51,47 @@ async def test_the_page_says_how_the_question_was_read_and_leads_to_what_recall_
         assert one_line(verdict.text, 60) in text(page)
 
 
-async def test_a_reader_finds_the_same(memory: Memory) -> None:
-    page = await reading(memory, "/search?q=left+knee")
+async def test_a_reader_finds_the_same(maya: Memory) -> None:
+    page = await reading(maya, "/search?q=left+knee")
     assert "/a2" in links(page)
     assert [one.action for one in forms(page)] == ["/search"]
 
 
-async def test_turns_are_searched_alone_and_page_by_page(memory: Memory) -> None:
+async def test_turns_are_searched_alone_and_page_by_page(maya: Memory) -> None:
     said = [NewTurn(role="user", content=f"The ferry number {n} was late.") for n in range(60)]
-    await memory.record_turns(said, session="ferries")
-    first = await at(memory, "/search?q=ferry&in=turns")
+    await maya.record_turns(said, session="ferries")
+    first = await at(maya, "/search?q=ferry&in=turns")
     (more,) = [link for link in links(first) if "cursor=" in link]
     assert "in=turns" in more
-    second = await at(memory, more)
+    second = await at(maya, more)
     found = [{link for link in links(page) if link.startswith("/t")} for page in (first, second)]
     assert found[0].isdisjoint(found[1])
     assert "ferry" in marked(first)
 
 
-async def test_a_filter_of_turns_narrows_the_search_to_them(memory: Memory) -> None:
-    page = await at(memory, "/search?q=hurts&session=s1")
+async def test_a_filter_of_turns_narrows_the_search_to_them(maya: Memory) -> None:
+    page = await at(maya, "/search?q=hurts&session=s1")
     assert {link for link in links(page) if link[:2] in ("/t", "/a")} == {"/t2"}
-    assert "Nothing found" in text(await at(memory, "/search?q=hurts&role=tool"))
+    assert "Nothing found" in text(await at(maya, "/search?q=hurts&role=tool"))
 
 
-async def test_statements_are_searched_as_they_were_then(memory: Memory) -> None:
-    await memory.remember("Maya lives in Porto.", supersedes=["a1"], valid_from="2026-11-20 20:00", typed=True)
-    then = await at(memory, "/search?q=Maya+lives+in&as_of=2026-11-20T13:00")
-    now = await at(memory, "/search?q=Maya+lives+in&in=memories")
+async def test_statements_are_searched_as_they_were_then(maya: Memory) -> None:
+    await maya.remember("Maya lives in Porto.", supersedes=["a1"], valid_from="2026-11-20 20:00", typed=True)
+    then = await at(maya, "/search?q=Maya+lives+in&as_of=2026-11-20T13:00")
+    now = await at(maya, "/search?q=Maya+lives+in&in=memories")
     assert "/a1" in links(then)
     assert "/a1" not in links(now)
 
 
-async def test_what_is_wrong_with_a_filter_stands_under_the_form(memory: Memory) -> None:
+async def test_what_is_wrong_with_a_filter_stands_under_the_form(maya: Memory) -> None:
     for address in ("/search?q=knee&since=whenever", "/search?q=knee&in=turns&since=whenever"):
-        page = await at(memory, address)
+        page = await at(maya, address)
         assert "whenever" in text(page)
         assert [one.action for one in forms(page)] == ["/search"]
 
 
-async def test_an_id_leads_to_its_page_and_strange_words_find_nothing(memory: Memory) -> None:
-    assert "Open a2" in text(await at(memory, "/search?q=a2"))
-    page = await at(memory, "/search?q=%22%3E%3Cscript%3E&in=turns")
+async def test_an_id_leads_to_its_page_and_strange_words_find_nothing(maya: Memory) -> None:
+    assert "Open a2" in text(await at(maya, "/search?q=a2"))
+    page = await at(maya, "/search?q=%22%3E%3Cscript%3E&in=turns")
     assert page.title == 'Search: "><script>'
     assert not [one for one in elements(page) if one.tag == "script"]

@@ -62,10 +62,6 @@ def canvases(draw: st.DrawFn, most: int = 14) -> tuple[Canvas, dict[str, Group]]
     return Canvas(1, "A goal", "doing", T0, T0, nodes, drawn), groups
 
 
-def test_boxes_of_a_usual_canvas_are_apart_and_edges_pass_none() -> None:
-    holds_geometry(BRANCHED, {})
-
-
 @settings(max_examples=25, deadline=None)
 @given(canvases())
 def test_any_short_canvas_holds_its_geometry(drawn: tuple[Canvas, dict[str, Group]]) -> None:

@@ -128,12 +128,3 @@ def test_the_least_recently_used_session_makes_room() -> None:
         sessions.start(READER)
     assert sessions.of(first) is not None
     assert sessions.of(second) is None
-
-
-def test_an_ended_session_is_gone() -> None:
-    sessions = Sessions()
-    cookie = sessions.start(READER)
-    session = sessions.of(cookie)
-    assert session is not None
-    sessions.end(session)
-    assert sessions.of(cookie) is None

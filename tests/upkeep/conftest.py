@@ -5,17 +5,27 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
 
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.memory import Memory, open_memory
+from mcp_memory.service.upkeep.backup import Backup, back_up
+from mcp_memory.shortterm.canvas.state import canvas_problems
+from mcp_memory.store.sql import home_rows
+from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.testing import FixedClock
 
+Lived = Callable[[Path], Path]
+"""Give a home a day in each of two spaces; return it."""
 START = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
+NOW = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
+"""When a home is looked after: the day after."""
 LOG = "\n".join(f"2026-03-01 step {n}: compiled part_{n}.c in {n * 7} ms" for n in range(120))
 
 
@@ -83,10 +93,24 @@ def one_that_lived(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def lived(one_that_lived: Path) -> Callable[[Path], Path]:
+def lived(one_that_lived: Path) -> Lived:
     """Return a function that gives a home these days: a copy of them, which a test can spoil."""
 
     def fill(home: Path) -> Path:
         return Path(shutil.copytree(one_that_lived, home, dirs_exist_ok=True))
 
     return fill
+
+
+def problems(home: Path) -> list[str]:
+    """Return what doctor reports of the rows and files of a home."""
+    with closing(open_store(home)) as store:
+        found = store.problems()
+        return found or [
+            problem for space in store.read_home(home_rows.spaces) for problem in canvas_problems(store, space)
+        ]
+
+
+def backed_up(home: Path, *, now: datetime = NOW, **options: Any) -> Backup:
+    with closing(open_store(home)) as store:
+        return back_up(store, home, now=now, **options)

@@ -7,7 +7,7 @@ import json
 import threading
 import zipfile
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import anyio
@@ -17,22 +17,13 @@ import pytest
 from mcp_memory.core.errors import Damaged, InvalidInput, StoreUnavailable
 from mcp_memory.core.process_registry import register
 from mcp_memory.core.types import NewTurn
-from mcp_memory.service.memory import open_memory
-from mcp_memory.service.upkeep.backup import Backup, back_up, folder_of, list_backups, verify
+from mcp_memory.service.memory import Memory, open_memory
+from mcp_memory.service.upkeep.backup import back_up, folder_of, list_backups, verify
 from mcp_memory.service.upkeep.restore import restore
 from mcp_memory.store.sql import turn_rows
 from mcp_memory.store.sqlite.store import open_store
-
-Lived = Callable[[Path], Path]
-NOW = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
-
-
-def backed_up(home: Path, *, now: datetime = NOW, **options: object) -> Backup:
-    store = open_store(home)
-    try:
-        return back_up(store, home, now=now, **options)  # pyright: ignore[reportArgumentType]
-    finally:
-        store.close()
+from tests.in_memory import in_memory
+from tests.upkeep.conftest import NOW, Lived, backed_up
 
 
 def contents(home: Path) -> dict[str, str]:
@@ -82,11 +73,10 @@ def test_restoring_in_place_keeps_what_was_there(home: Path, lived: Lived) -> No
     before = rows(home)
     (home / "config.toml").write_text("")
 
-    async def more() -> None:
-        async with open_memory(home=home, embedder="none") as memory:
-            await memory.record_turns([NewTurn(role="user", content="Said after the backup.")], session="late")
-
-    anyio.run(more)
+    in_memory(
+        home,
+        lambda memory: memory.record_turns([NewTurn(role="user", content="Said after the backup.")], session="late"),
+    )
     after = rows(home)
     restored = restore(made.path, home, now=NOW)
     assert rows(home) == before
@@ -119,16 +109,15 @@ def test_what_was_forgotten_since_the_backup_stays_forgotten_and_can_come_back(h
         ("default", 1, True),
     ]
 
-    async def look() -> tuple[list[str], list[str], list[str]]:
-        async with open_memory(home=home, embedder="none") as memory:
-            said = [one.id for name in ("trip", "work") for one in await memory.session_turns(name)]
-            reasons = [one.reason for one in await memory.tombstones() if not one.undone]
-            await memory.forget(undo=restored.again[0].tombstone)
-            back = [one.id for one in await memory.session_turns("trip")]
-            assert await memory.problems() == []
-            return said, reasons, back
+    async def look(memory: Memory) -> tuple[list[str], list[str], list[str]]:
+        said = [one.id for name in ("trip", "work") for one in await memory.session_turns(name)]
+        reasons = [one.reason for one in await memory.tombstones() if not one.undone]
+        await memory.forget(undo=restored.again[0].tombstone)
+        back = [one.id for one in await memory.session_turns("trip")]
+        assert await memory.problems() == []
+        return said, reasons, back
 
-    said, reasons, back = anyio.run(look)
+    said, reasons, back = in_memory(home, look)
     assert not {turn, again} & set(said)
     assert "moved on" in reasons
     assert turn in back

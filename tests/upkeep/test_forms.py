@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
@@ -25,7 +24,6 @@ from tests.integrations.importers.agents import followed, written
 from tests.portable.homes import CLOCK, lived_in
 from tests.upkeep.conftest import LOG
 
-Lived = Callable[[Path], Path]
 SECRET = "password=" + "hunter" + "2-correct-horse-9X"
 
 

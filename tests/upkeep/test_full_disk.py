@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from contextlib import closing
-from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,7 @@ import pytest
 
 from mcp_memory.core.errors import NoRoom
 from mcp_memory.core.types import NewTurn
-from mcp_memory.service.upkeep.backup import back_up, verify
+from mcp_memory.service.upkeep.backup import verify
 from mcp_memory.service.upkeep.rebuild import rebuild
 from mcp_memory.service.upkeep.repair import repair
 from mcp_memory.service.upkeep.restore import restore
@@ -22,11 +21,10 @@ from mcp_memory.store.sqlite.index import vectors as vector_tables
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Vectors
 from tests.durability.faults import no_file_over
+from tests.upkeep.conftest import NOW, Lived, backed_up
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="limits of files")
 
-Lived = Callable[[Path], Path]
-NOW = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
 ROOM = 60_000
 """Bytes that a file may have: too few for any copy of the database."""
 
@@ -37,21 +35,11 @@ def contents(home: Path) -> dict[str, bytes]:
     return {str(path.relative_to(home)): path.read_bytes() for path in kept if "memory.db-" not in path.name}
 
 
-def backed_up(home: Path) -> Path:
-    with closing(open_store(home)) as store:
-        return back_up(store, home, to=home.parent / "elsewhere", now=NOW).path
-
-
-def made(home: Path, backup: Path) -> object:
-    with closing(open_store(home)) as store:
-        return back_up(store, home, now=NOW)
-
-
 VERBS: dict[str, Callable[[Path, Path], object]] = {
     "rebuild": lambda home, _: rebuild(home, now=NOW),
     "repair": lambda home, _: repair(home, now=NOW),
     "restore": lambda home, backup: restore(backup, home, now=NOW),
-    "backup": made,
+    "backup": lambda home, _: backed_up(home),
     "verify": lambda _, backup: verify(backup),
 }
 
@@ -61,7 +49,7 @@ def test_upkeep_on_a_full_disk_is_refused_in_a_sentence_and_changes_nothing(
     home: Path, lived: Lived, verb: str
 ) -> None:
     home = lived(home)
-    backup = backed_up(home)
+    backup = backed_up(home, to=home.parent / "elsewhere").path
     if verb == "repair":  # or there is nothing to make
         (home / "memory.db").unlink()
     before, beside = contents(home), sorted(backup.parent.iterdir())

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +16,8 @@ from mcp_memory.cli.doctor import run_checks
 from mcp_memory.service.upkeep.backup import back_up
 from mcp_memory.service.upkeep.repair import repair
 from mcp_memory.service.upkeep.restore import restore
-from mcp_memory.shortterm.canvas.state import canvas_problems
-from mcp_memory.store.sql import home_rows
 from mcp_memory.store.sqlite.store import open_store
-
-Lived = Callable[[Path], Path]
-NOW = datetime(2026, 3, 2, tzinfo=UTC)
+from tests.upkeep.conftest import NOW, Lived, problems
 
 # Columns whose values are in copies of rows, or are proven by a hash or by other columns.
 CHANGES = {
@@ -57,15 +52,6 @@ _OTHER: dict[str, Any] = {
     "purged_at": 5,
 }
 _NUMBERS = {("canvas", "folded"): 0, ("tombstone", "at"): 5, ("tombstone", "undone_at"): 5, ("ref", "sha256"): "0" * 64}
-
-
-def problems(home: Path) -> list[str]:
-    """Return what doctor reports of the rows and files of a home."""
-    with closing(open_store(home)) as store:
-        found = store.problems()
-        return found or [
-            problem for space in store.read_home(home_rows.spaces) for problem in canvas_problems(store, space)
-        ]
 
 
 def changed(home: Path, table: str, column: str) -> None:
@@ -123,21 +109,6 @@ def test_a_letter_that_was_changed_in_any_file_is_told(home: Path, lived: Lived,
     data[place] = ord("q") if data[place] != ord("q") else ord("z")
     (home / path).write_bytes(bytes(data))
     assert [line for line in problems(home) if "`mcp-memory " in line]
-
-
-def test_a_home_that_nobody_changed_has_no_problem(home: Path, lived: Lived) -> None:
-    assert problems(lived(home)) == []
-
-
-def test_a_journal_whose_words_were_changed_is_written_from_the_rows(home: Path, lived: Lived) -> None:
-    journal = next((lived(home) / "spaces" / "default" / "conversations").iterdir())
-    whole = journal.read_bytes()
-    journal.write_bytes(whole.replace(b"moved to Lisbon", b"moved to Madrid"))
-    assert len(problems(home)) == 1
-    done = repair(home, now=NOW)
-    assert (done.left, journal.read_bytes()) == ([], whole)
-    assert done.aside is not None
-    assert b"Madrid" in (done.aside / journal.relative_to(home)).read_bytes()
 
 
 def test_a_turn_that_was_changed_outside_is_as_its_journal_proves_after_a_repair(home: Path, lived: Lived) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import sqlite3
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing, suppress
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import anyio
@@ -26,9 +26,8 @@ from mcp_memory.store.sql import copies, home_rows, turn_rows
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.sqlite.transaction import SqliteTransaction
 from mcp_memory.testing import FixedClock, HashEmbedder
-
-Lived = Callable[[Path], Path]
-NOW = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
+from tests.in_memory import in_memory
+from tests.upkeep.conftest import NOW, Lived
 
 # --- the law ----------------------------------------------------------------------------------------
 # Whatever was done with a home, a database made of its files alone makes the same files.
@@ -226,12 +225,11 @@ def test_a_line_whose_words_do_not_match_their_hash_is_named_and_not_read(home: 
 def test_what_was_purged_stays_so(home: Path, lived: Lived) -> None:
     lived(home)
 
-    async def erase() -> None:
-        async with open_memory(home=home, embedder="none") as memory:
-            await memory.forget([(await memory.session_turns("work"))[0].id])
-            await memory.purge([one.id for one in await memory.tombstones() if not one.undone])
+    async def erase(memory: Memory) -> None:
+        await memory.forget([(await memory.session_turns("work"))[0].id])
+        await memory.purge([one.id for one in await memory.tombstones() if not one.undone])
 
-    anyio.run(erase)
+    in_memory(home, erase)
     before = made_of_rows(home)
     for path in home.glob("memory.db*"):
         path.unlink()
@@ -243,26 +241,24 @@ def test_made_of_the_files_alone_it_is_the_same_memory_and_knows_the_forgotten_a
     lived(home)
     said = NewTurn(role="user", content="My locker at the harbour opens with 4711.", said_at=NOW - timedelta(days=9))
 
-    async def erase() -> None:
-        async with open_memory(home=home, embedder="none") as memory:
-            stored = await memory.record_turns([said], session="talk")
-            await memory.forget(stored.stored)
-            await memory.export(home.parent / "own.zip")
-            await memory.purge([one.id for one in await memory.tombstones() if not one.undone])
+    async def erase(memory: Memory) -> None:
+        stored = await memory.record_turns([said], session="talk")
+        await memory.forget(stored.stored)
+        await memory.export(home.parent / "own.zip")
+        await memory.purge([one.id for one in await memory.tombstones() if not one.undone])
 
-    anyio.run(erase)
+    in_memory(home, erase)
     for file in home.glob("memory.db*"):
         file.unlink()
     rebuild(home, now=NOW)
 
-    async def again() -> tuple[int, int]:
-        async with open_memory(home=home, embedder="none") as memory:
-            come = await memory.record_turns([said], session="from a log")
-            brought = await memory.take_in(own, "default")
-            return come.forgotten, brought.stored
+    async def again(memory: Memory) -> tuple[int, int]:
+        come = await memory.record_turns([said], session="from a log")
+        brought = await memory.take_in(own, "default")
+        return come.forgotten, brought.stored
 
     with parcel(home.parent / "own.zip", "own.zip") as own:
-        assert anyio.run(again) == (1, 0)
+        assert in_memory(home, again) == (1, 0)
 
 
 def put_first(home: Path, name: str, line: str) -> None:

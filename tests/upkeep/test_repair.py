@@ -7,7 +7,6 @@ import os
 import re
 import sqlite3
 import zipfile
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,31 +16,12 @@ import pytest
 
 from mcp_memory.cli.doctor import run_checks
 from mcp_memory.core.errors import NotFound
-from mcp_memory.service.upkeep.backup import back_up
 from mcp_memory.service.upkeep.repair import Repaired, repair
 from mcp_memory.store.forgetting import Purge
 from mcp_memory.store.sql import tombstone_rows, turn_rows
 from mcp_memory.store.sqlite.store import open_store
 from tests.portable.homes import lived_in, memory
-
-Lived = Callable[[Path], Path]
-NOW = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
-
-
-def problems(home: Path) -> list[str]:
-    store = open_store(home)
-    try:
-        return store.problems()
-    finally:
-        store.close()
-
-
-def backed_up(home: Path) -> None:
-    store = open_store(home)
-    try:
-        back_up(store, home, now=NOW)
-    finally:
-        store.close()
+from tests.upkeep.conftest import NOW, Lived, backed_up, problems
 
 
 def repaired(home: Path) -> Repaired:
@@ -132,12 +112,6 @@ def test_a_backup_that_is_torn_gives_the_results_that_are_whole_in_it(home: Path
     done = repair(home, now=NOW)
     assert whole.read_bytes() == held
     assert [torn.name in line for line in done.left] == [True]
-
-
-def test_a_result_that_no_backup_has_is_named(home: Path, lived: Lived) -> None:
-    gone = sorted((lived(home) / "spaces/default/refs").iterdir())[0]
-    gone.unlink()
-    assert [gone.name in line for line in repaired(home).left] == [True]
 
 
 def test_a_damaged_result_that_no_backup_has_can_be_forgotten_or_moved_away(home: Path, lived: Lived) -> None:

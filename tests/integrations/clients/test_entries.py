@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcp_memory.core.errors import InvalidInput, Refused
+from mcp_memory.core.errors import Refused
 from mcp_memory.integrations.clients.programs import (
     WrongShape,
     add_server,
@@ -14,7 +14,6 @@ from mcp_memory.integrations.clients.programs import (
     find_hooks,
     is_ours,
     remove_hooks,
-    remove_server,
     server_entry,
     set_hooks,
 )
@@ -23,21 +22,6 @@ from mcp_memory.integrations.hooks import hooks_of
 COMMAND = ["/opt/mcp-memory", "serve"]
 HOOKS = hooks_of("claude-code", ["/opt/mcp-memory"])
 FOREIGN = {"hooks": [{"type": "command", "command": "notify-send done"}]}
-
-
-def test_entries_look_as_each_client_writes_them() -> None:
-    assert server_entry(client_named("vscode"), COMMAND, {}) == {
-        "type": "stdio",
-        "command": "/opt/mcp-memory",
-        "args": ["serve"],
-    }
-    assert server_entry(client_named("cursor"), COMMAND, {"A": "b"}) == {
-        "command": "/opt/mcp-memory",
-        "args": ["serve"],
-        "env": {"A": "b"},
-    }
-    with pytest.raises(InvalidInput, match="no client 'emacs'"):
-        client_named("emacs")
 
 
 @pytest.mark.parametrize(
@@ -60,32 +44,6 @@ def test_an_entry_is_ours_when_it_starts_our_server(one: dict[str, Any], ours: b
     assert is_ours(one) is ours
 
 
-def test_what_people_added_to_our_entry_stays() -> None:
-    old = {"command": "mcp-memory", "args": ["serve"], "env": {"MINE": "1", "A": "old"}, "alwaysLoad": True}
-    document = {"x": 1, "mcpServers": {"other": {"command": "o"}, "memory": old}}
-    new = add_server(
-        document, client_named("cursor"), "memory", server_entry(client_named("cursor"), COMMAND, {"A": "b"})
-    )
-    assert new == {
-        "x": 1,
-        "mcpServers": {
-            "other": {"command": "o"},
-            "memory": {
-                "command": "/opt/mcp-memory",
-                "args": ["serve"],
-                "env": {"MINE": "1", "A": "b"},
-                "alwaysLoad": True,
-            },
-        },
-    }
-
-
-def test_another_server_of_that_name_is_named_and_not_touched() -> None:
-    document = {"mcpServers": {"memory": {"command": "npx", "args": ["-y", "server-memory"]}}}
-    with pytest.raises(Refused, match=r"another server called 'memory': npx -y server-memory\. .*--name"):
-        add_server(document, client_named("cursor"), "memory", server_entry(None, COMMAND, {}))
-
-
 @pytest.mark.parametrize(
     ("document", "said"),
     [
@@ -106,12 +64,6 @@ def test_a_member_that_is_null_is_an_empty_one() -> None:
     assert add_server({"mcpServers": None}, client_named("cursor"), "m", {"command": "c"}) == {
         "mcpServers": {"m": {"command": "c"}}
     }
-
-
-def test_the_member_goes_with_its_last_server_only_when_it_came_with_it() -> None:
-    document = {"mcpServers": {"memory": {"command": "mcp-memory", "args": ["serve"]}}}
-    assert remove_server(document, client_named("cursor"), "memory", emptied=True) == {}
-    assert remove_server(document, client_named("cursor"), "memory", emptied=False) == {"mcpServers": {}}
 
 
 def test_hooks_of_others_stay_in_place_and_ours_are_there_once() -> None:

@@ -98,11 +98,6 @@ def test_what_is_added_looks_like_its_neighbours() -> None:
     assert rewrite_json("", {"a": 1}) == '{\n  "a": 1\n}\n'
 
 
-def test_a_document_on_one_long_line_stays_on_it() -> None:
-    text = json.dumps({"a": "x" * 80})
-    assert rewrite_json(text, {**read_json(text), "b": {"c": [1]}}) == f'{text[:-1]}, "b": {{"c": [1]}}}}'
-
-
 def test_a_line_that_would_grow_too_wide_is_opened_and_each_child_keeps_its_bytes() -> None:
     text = '{\n    "short": {"x": 1.0},\n    "wide": {"b":{ "c": 1e2 }, "l": [1,  2],},\n}\n'
     value = read_json(text)

@@ -124,14 +124,14 @@ def test_an_update_keeps_the_first_original_and_what_was_added_by_hand(config: P
     config.write_text('{"first": 1}')
     install(part(config))
     document = json.loads(config.read_text())
-    document["mcpServers"]["memory"]["timeout"] = 9
+    document["mcpServers"]["memory"] |= {"timeout": 9, "env": {"MINE": "1", "A": "old"}}
     config.write_text(json.dumps(document))
     install(part(config, env={"A": "b"}))
     assert backup_path(config).read_text() == '{"first": 1}'
     assert json.loads(config.read_text())["mcpServers"]["memory"] == {
         "command": "/opt/mcp-memory",
         "args": ["serve"],
-        "env": {"A": "b"},
+        "env": {"MINE": "1", "A": "b"},
         "timeout": 9,
     }
     uninstall(part(config))
@@ -149,7 +149,7 @@ def test_an_entry_that_a_person_wrote_is_taken_over_and_goes_with_uninstalling(c
 def test_uninstalling_leaves_another_server_of_that_name(config: Path) -> None:
     text = '{"mcpServers": {"memory": {"command": "npx", "args": ["server-memory"]}}}'
     config.write_text(text)
-    with pytest.raises(Refused, match="--name"):
+    with pytest.raises(Refused, match=r"another server called 'memory': npx server-memory\. .*--name"):
         plan_install(part(config))
     assert not plan_removal(part(config)).changes
     assert config.read_text() == text

@@ -40,12 +40,6 @@ def test_events_of_claude_code_are_read() -> None:
     )
 
 
-def test_a_conversation_has_the_session_that_an_import_gives_it() -> None:
-    told = conversations.parse_event("claude-code", "Stop", COMMON)
-    assert told is not None
-    assert told.session == "claude-code-3f2a9c1e"
-
-
 @pytest.mark.parametrize(
     ("client", "name", "told"),
     [

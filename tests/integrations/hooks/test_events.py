@@ -38,11 +38,6 @@ def bash(stdout: str, command: str = "make log", **more: Any) -> ToolResponse:
     )
 
 
-async def answered(memory: Memory, session: str, call: ToolResponse, *, log: Path | None = None) -> Any:
-    """Return what the client is answered."""
-    return await offload_output(memory, session, call, log=log)
-
-
 # --- before the model -------------------------------------------------------------------------------
 
 
@@ -73,7 +68,7 @@ async def test_a_conversation_begins_with_what_is_known_unless_its_context_has_i
 
 
 async def test_after_a_compaction_the_task_at_hand_is_shown(memory: Memory) -> None:
-    await answered(memory, SESSION, bash(LOG))
+    await offload_output(memory, SESSION, bash(LOG))
     before = await conversations.opening_text(memory, SESSION, source="resume", recorded=True)
     after = await conversations.opening_text(memory, SESSION, source="compact", recorded=True)
     assert "flowchart" not in before
@@ -153,7 +148,7 @@ async def test_a_summary_that_its_log_told_first_is_kept_once(memory: Memory) ->
 
 
 async def test_a_large_output_is_kept_whole_and_something_short_stands_in_its_place(memory: Memory) -> None:
-    answer = await answered(memory, SESSION, bash(LOG))
+    answer = await offload_output(memory, SESSION, bash(LOG))
     (record,) = await memory.records(session=SESSION)
     _, data = await memory.ref(record.ref)
     assert data.decode() == LOG
@@ -167,15 +162,22 @@ async def test_the_whole_of_an_output_that_the_client_cut_is_kept(memory: Memory
     whole = tmp_path / "b1.txt"
     whole.write_text(LOG + "\nthe end\n")
     cut = bash(LOG[:20_000], persistedOutputPath=str(whole), persistedOutputSize=len(LOG))
-    answer = await answered(memory, SESSION, cut)
+    answer = await offload_output(memory, SESSION, cut)
     (record,) = await memory.records(session=SESSION)
     assert (await memory.ref(record.ref))[1] == whole.read_bytes()
     assert "persistedOutputPath" not in answer
     gone = bash(LOG[:20_000], "cat it", persistedOutputPath=str(tmp_path / "gone"))
-    assert (await answered(memory, SESSION, gone))["stdout"].startswith("[")
+    assert (await offload_output(memory, SESSION, gone))["stdout"].startswith("[")
 
 
-LARGE = {"file": {"filePath": "/p/a.log", "content": LOG, "numLines": 400, "startLine": 1, "totalLines": 400}}
+def returned(tool: str, response: Any, *, client: Any = "claude-code", **arguments: Any) -> ToolResponse:
+    return ToolResponse(client=client, tool=tool, arguments=arguments, id="t", response=response)
+
+
+def file_read(content: str) -> dict[str, Any]:
+    """Return what the client's tool answers of a file of 400 lines."""
+    file = {"filePath": "/p/a.log", "content": content, "numLines": 400, "startLine": 1, "totalLines": 400}
+    return {"type": "text", "file": file}
 
 
 @pytest.mark.parametrize(
@@ -186,62 +188,42 @@ LARGE = {"file": {"filePath": "/p/a.log", "content": LOG, "numLines": 400, "star
         bash(LOG, "mcp-memory show ref 003-N4"),
         bash(LOG, "sed -n '1,400p' make.log"),
         bash(LOG, "cd build && make log | tail -n 400"),
-        ToolResponse(client="claude-code", tool="mcp__memory__expand_node", arguments={}, id="t", response=LOG),
-        ToolResponse(client="claude-code", tool="mcp__notes__expand_node", arguments={}, id="t", response=LOG),
-        ToolResponse(
-            client="codex",
-            tool="mcp__shop__list",
-            arguments={},
-            id="t",
-            response={"content": [{"type": "text", "text": LOG}], "isError": True},
-        ),
-        ToolResponse(
-            client="claude-code", tool="mcp__plugin_mcp-memory_memory__recall", arguments={}, id="t", response=LOG
-        ),
-        ToolResponse(client="claude-code", tool="Edit", arguments={}, id="t", response={"originalFile": LOG}),
-        ToolResponse(
-            client="claude-code",
-            tool="Read",
-            arguments={"file_path": "/p/a.log"},
-            id="t",
-            response={"type": "text", **LARGE, "file": {**LARGE["file"], "content": LOG[:9_000]}},
-        ),
-        ToolResponse(
-            client="claude-code",
-            tool="Read",
-            arguments={"file_path": "/p/a.log", "offset": 1},
-            id="t",
-            response={"type": "text", **LARGE},
-        ),
+        returned("mcp__memory__expand_node", LOG),
+        returned("mcp__notes__expand_node", LOG),
+        returned("mcp__plugin_mcp-memory_memory__recall", LOG),
+        returned("mcp__shop__list", {"content": [{"type": "text", "text": LOG}], "isError": True}, client="codex"),
+        returned("Edit", {"originalFile": LOG}),
+        returned("Read", file_read(LOG[:9_000]), file_path="/p/a.log"),
+        returned("Read", file_read(LOG), file_path="/p/a.log", offset=1),
     ],
 )
 async def test_some_outputs_are_left_alone(memory: Memory, call: ToolResponse) -> None:
-    assert await answered(memory, SESSION, call) is None
+    assert await offload_output(memory, SESSION, call) is None
     assert await memory.records() == []
 
 
 async def test_what_lies_in_the_home_is_left_alone(memory: Memory, home: Path) -> None:
-    assert await answered(memory, SESSION, bash(LOG, f"cat {home}/spaces/default/refs/x.md")) is None
+    assert await offload_output(memory, SESSION, bash(LOG, f"cat {home}/spaces/default/refs/x.md")) is None
 
 
 async def test_the_threshold_is_a_setting_and_zero_leaves_all(home: Path) -> None:
     async with open_memory(home=home, embedder="none", offload_over=0) as memory:
-        assert await answered(memory, SESSION, bash(LOG)) is None
+        assert await offload_output(memory, SESSION, bash(LOG)) is None
     async with open_memory(home=home, embedder="none", offload_over=100_000) as memory:
-        assert await answered(memory, SESSION, bash(LOG)) is None
+        assert await offload_output(memory, SESSION, bash(LOG)) is None
     async with open_memory(home=home, embedder="none", offload_over=100) as memory:
-        assert await answered(memory, SESSION, bash(LOG[:3_000])) is not None
+        assert await offload_output(memory, SESSION, bash(LOG[:3_000])) is not None
 
 
 async def test_codex_reads_files_with_its_shell_and_is_told_in_words_what_was_kept(memory: Memory) -> None:
     def shell(command: str, text: str) -> ToolResponse:
         return ToolResponse(client="codex", tool="Bash", arguments={"command": command}, id="call_1", response=text)
 
-    assert await answered(memory, SESSION, shell("cat planner.py", LOG[:9_000])) is None
-    note = await answered(memory, SESSION, shell("make log", LOG[:9_000]))
+    assert await offload_output(memory, SESSION, shell("cat planner.py", LOG[:9_000])) is None
+    note = await offload_output(memory, SESSION, shell("make log", LOG[:9_000]))
     assert note.startswith("[001-N1 r-")
     cut = "Warning: truncated output (original token count: 90000)\n\n" + LOG
-    assert await answered(memory, SESSION, shell("make", cut))
+    assert await offload_output(memory, SESSION, shell("make", cut))
     assert [record.tool_call_id for record in await memory.records(session=SESSION)] == ["call_1", None]
 
 
@@ -254,7 +236,7 @@ async def test_what_codex_has_cut_is_taken_whole_from_its_log(memory: Memory, tm
     log.write_text(ended("call_1", "another") + ended("call_2", LOG) + ended("call_22", "a third") + '{"torn')
     cut = f"Warning: truncated output (original token count: 9000)\n\n{LOG[:5_000]}…8000 chars truncated…{LOG[-500:]}"
     call = ToolResponse(client="codex", tool="Bash", arguments={"command": "cat queue.log"}, id="call_2", response=cut)
-    note = await answered(memory, SESSION, call, log=log)
+    note = await offload_output(memory, SESSION, call, log=log)
     assert "log of 400 lines" in note
     assert "truncated" not in note
     [record] = await memory.records(session=SESSION)

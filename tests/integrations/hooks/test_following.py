@@ -13,7 +13,8 @@ from mcp_memory.integrations.hooks import transcripts
 from mcp_memory.integrations.hooks.endpoint import DaemonFiles, PendingLog, make_folders, pending_logs
 from mcp_memory.integrations.hooks.transcripts import LogFollower
 from mcp_memory.integrations.importers import log_file
-from mcp_memory.service.memory import Memory, open_memory
+from mcp_memory.service.memory import Memory
+from tests.in_memory import in_memory
 from tests.integrations.importers.agents import TALK, claude, data, followed, turns, written
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="pipes and devices have other names there")
@@ -24,20 +25,18 @@ def read(home: Path, *logs: Path) -> list[PendingLog]:
     place = DaemonFiles(home, None, "key")
     make_folders(place)
 
-    async def visit() -> None:
-        async with open_memory(home=home, embedder="none") as memory:
+    async def visit(memory: Memory) -> None:
+        async def opened() -> Memory:
+            return memory
 
-            async def opened() -> Memory:
-                return memory
+        reading = LogFollower(opened, place)
+        for log in logs:
+            await reading.schedule(PendingLog(log=str(log), client="claude-code", conversation="c"), (0.0,))
+        reading.finish()
+        with anyio.fail_after(60):
+            await reading.run()
 
-            reading = LogFollower(opened, place)
-            for log in logs:
-                await reading.schedule(PendingLog(log=str(log), client="claude-code", conversation="c"), (0.0,))
-            reading.finish()
-            with anyio.fail_after(60):
-                await reading.run()
-
-    anyio.run(visit)
+    in_memory(home, visit)
     return pending_logs(place)
 
 

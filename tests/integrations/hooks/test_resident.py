@@ -16,7 +16,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import anyio
 import apsw
 import pytest
 
@@ -32,7 +31,8 @@ from mcp_memory.integrations.hooks.endpoint import (
     pending_logs,
     proof,
 )
-from mcp_memory.service.memory import open_memory
+from mcp_memory.service.memory import Memory
+from tests.in_memory import in_memory
 
 ID = "3f2a9c1e-0d4b-4c3a-9b7e-000000000000"
 WAIT = 20.0
@@ -98,6 +98,13 @@ class Client:
         assert there is not None
         return there
 
+    def kill(self, signum: signal.Signals) -> DaemonEndpoint:
+        """Send a signal to the resident, wait until it is gone, and return what it was."""
+        there = self.running()
+        os.kill(there.pid, signum)
+        until(lambda: not is_running(there.pid))
+        return there
+
     def end(self) -> None:
         """End the resident, and a second one that a hook may have started while the first was too busy to answer it."""
         while (there := self.resident()) is not None:
@@ -141,19 +148,14 @@ def client(home: Path, tmp_path: Path) -> Iterator[Client]:
 
 
 def turns(client: Client) -> list[str]:
-    async def read() -> list[str]:
-        async with open_memory(home=client.home, embedder="none") as memory:
-            return [turn.content for turn in await memory.session_turns("claude-code-3f2a9c1e")]
+    async def read(memory: Memory) -> list[str]:
+        return [turn.content for turn in await memory.session_turns("claude-code-3f2a9c1e")]
 
-    return anyio.run(read)
+    return in_memory(client.home, read)
 
 
 def remember(client: Client, text: str) -> None:
-    async def told() -> None:
-        async with open_memory(home=client.home, embedder="none") as memory:
-            await memory.remember(text, typed=True)
-
-    anyio.run(told)
+    in_memory(client.home, lambda memory: memory.remember(text, typed=True))
 
 
 def test_a_conversation_is_recalled_kept_and_recorded_and_then_nothing_runs(client: Client) -> None:
@@ -185,9 +187,7 @@ def test_hooks_that_come_at_once_have_one_resident(client: Client) -> None:
 
 def test_a_resident_that_was_killed_has_a_successor(client: Client) -> None:
     client.answer("SessionStart", source="startup")
-    first = client.running()
-    os.kill(first.pid, signal.SIGKILL)
-    until(lambda: not is_running(first.pid))
+    first = client.kill(signal.SIGKILL)
     assert client.resident() == first  # its file is left
     assert "recorded" in client.answer("SessionStart", source="resume")
     second = client.running()
@@ -206,8 +206,7 @@ def test_another_program_at_the_port_is_told_nothing_and_replaced(client: Client
                 heard.extend(more)
 
     client.answer("SessionStart", source="startup")
-    there = client.running()
-    os.kill(there.pid, signal.SIGKILL)
+    there = client.kill(signal.SIGKILL)
     with socket.create_server(("127.0.0.1", 0)) as stranger:
         listening = threading.Thread(target=listen, args=[stranger])
         listening.start()
@@ -232,9 +231,7 @@ def test_what_could_not_be_handed_over_is_captured_by_the_next_resident(client: 
     other = Client(client.home, client.log.with_name("other.jsonl"))
     other.hook("SessionStart", source="startup")
     until(lambda: not any((client.home / "hooks" / "waiting").iterdir()))
-    there = client.running()
-    os.kill(there.pid, signal.SIGTERM)
-    until(lambda: not is_running(there.pid))
+    client.kill(signal.SIGTERM)
     assert turns(client) == ["The pump leaks oil."]
 
 
@@ -255,9 +252,7 @@ def test_what_a_killed_resident_had_not_read_is_read_by_the_next(client: Client)
     client.answer("SessionStart", source="startup")
     client.says("user", "The pump leaks oil.")
     client.hook("SessionEnd", reason="other")
-    there = client.running()
-    os.kill(there.pid, signal.SIGKILL)
-    until(lambda: not is_running(there.pid))
+    client.kill(signal.SIGKILL)
     Client(client.home, client.log.with_name("other.jsonl")).hook("SessionStart", source="startup")
     until(lambda: not any((client.home / "hooks" / "waiting").iterdir()))
     assert turns(client) == ["The pump leaks oil."]
@@ -315,8 +310,7 @@ def test_a_stranger_that_answers_slowly_holds_no_hook_up(client: Client) -> None
                 gone.set()
 
     client.answer("SessionStart", source="startup")
-    there = client.running()
-    os.kill(there.pid, signal.SIGKILL)
+    there = client.kill(signal.SIGKILL)
     (file,) = (client.home / "hooks").glob("*.json")
     with socket.create_server(("127.0.0.1", 0)) as stranger:
         dripping = threading.Thread(target=drip, args=[stranger])
@@ -368,9 +362,7 @@ def test_while_another_program_locks_the_store_hooks_answer_and_nothing_is_lost(
     client.hook("Stop")
     locked.execute("ROLLBACK")
     locked.close()
-    there = client.running()
-    os.kill(there.pid, signal.SIGTERM)
-    until(lambda: not is_running(there.pid))
+    client.kill(signal.SIGTERM)
     assert turns(client) == ["The pump leaks oil."]
 
 
@@ -431,8 +423,8 @@ def test_where_no_resident_can_work_hooks_wait_for_it_once(client: Client) -> No
     assert "recorded" in client.answer("SessionStart", source="startup")
 
 
-def test_a_resident_whose_home_was_deleted_ends(client: Client) -> None:
+def test_a_resident_whose_file_is_deleted_ends(client: Client) -> None:
     client.answer("SessionStart", source="startup")
     there = client.running()
-    (client.home / "hooks" / next((client.home / "hooks").glob("*.json")).name).unlink()
+    next((client.home / "hooks").glob("*.json")).unlink()
     until(lambda: not is_running(there.pid))

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
-import anyio
-
 from mcp_memory.integrations.importers.follow import FollowReport, follow_log
-from mcp_memory.integrations.importers.records import Agent
-from mcp_memory.service.memory import Memory, open_memory
+from mcp_memory.integrations.importers.log_lines import LogLine, LogState
+from mcp_memory.integrations.importers.records import (
+    Agent,
+    ImportedResult,
+    ImportedTurn,
+    ImportProblem,
+    SkippedParts,
+)
+from mcp_memory.service.memory import Memory
+from tests.in_memory import in_memory
 
 BEGAN = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)
 LONG = "\n".join(f"2026-11-{1 + n % 28:02d} berth {n % 7} ship Kestrel {n * 37} tonnes" for n in range(120))
@@ -166,17 +172,24 @@ def written(folder: Path, agent: Agent, steps: Sequence[Step] = TALK, **about: s
     return path
 
 
+def heard_by(
+    records: Callable[[LogLine], Iterable[ImportedTurn | ImportedResult | ImportProblem]], *lines: Any
+) -> list[ImportedTurn | ImportedResult | ImportProblem]:
+    """What the records of a format tell of lines that follow each other."""
+    so_far, skipped = LogState(), SkippedParts()
+    return [one for n, value in enumerate(lines, 1) for one in records(LogLine(value, f"line {n}", so_far, skipped))]
+
+
 # --- what a memory holds ----------------------------------------------------------------------------
 
 
 def followed(home: Path, *paths: Path, live: bool = False, now: datetime = BEGAN, **asked: Any) -> list[FollowReport]:
     """Follow logs into the memory at `home`, one after the other."""
 
-    async def visit() -> list[FollowReport]:
-        async with open_memory(home=home, embedder="none") as memory:
-            return [await follow_log(memory, path, live=live, now=lambda: now, **asked) for path in paths]
+    async def visit(memory: Memory) -> list[FollowReport]:
+        return [await follow_log(memory, path, live=live, now=lambda: now, **asked) for path in paths]
 
-    return anyio.run(visit)
+    return in_memory(home, visit)
 
 
 def turns(home: Path) -> dict[str, list[tuple[str, str]]]:
@@ -188,18 +201,10 @@ def turns(home: Path) -> dict[str, list[tuple[str, str]]]:
             for info in await memory.sessions(limit=1_000)
         }
 
-    return opened(home, visit)
+    return in_memory(home, visit)
 
 
 def refs(home: Path) -> list[bytes]:
     """The raw bytes of every result that is kept."""
     found = sorted((home / "spaces" / "default" / "refs").glob("*.md"))
     return [path.read_bytes().split(b"\n---\n", 1)[1] for path in found]
-
-
-def opened(home: Path, ask: Callable[[Memory], Awaitable[T]]) -> T:
-    async def visit() -> T:
-        async with open_memory(home=home, embedder="none") as memory:
-            return await ask(memory)
-
-    return anyio.run(visit)

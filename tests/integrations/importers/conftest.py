@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
 from mcp_memory.core.types import Recorded
 from mcp_memory.integrations.importers.history import ImportOptions, import_file, records, source_of, survey
+from mcp_memory.integrations.importers.records import ImportedResult, SkippedParts, SourceValue
 from mcp_memory.integrations.importers.report import FileReport, Survey
-from mcp_memory.service.memory import Memory, open_memory
+from mcp_memory.service.memory import Memory
+from tests.in_memory import in_memory
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 Row = tuple[str, str, str | None, str, datetime]
@@ -56,6 +57,20 @@ def told(path: Path, **asked: Any) -> list[Any]:
     )
 
 
+Records = Callable[[SourceValue, SkippedParts], Iterable[Any]]
+
+
+def without_results(records: Records, value: Any, skipped: SkippedParts | None = None) -> list[Any]:
+    """What the records of a format tell of a conversation, but for the results of its tools."""
+    found = records(SourceValue(value, "line 1, [0]"), skipped or SkippedParts())
+    return [one for one in found if not isinstance(one, ImportedResult)]
+
+
+def results_alone(records: Records, value: Any) -> list[ImportedResult]:
+    found = records(SourceValue(value, "line 1, [0]"), SkippedParts())
+    return [one for one in found if isinstance(one, ImportedResult)]
+
+
 class Killed(BaseException):
     """Raised where a process would have been killed."""
 
@@ -86,28 +101,26 @@ def brought(
     """Import a file into the memory at `home`."""
     source = source_of(path)
 
-    async def visit() -> FileReport:
-        async with open_memory(home=home, embedder="none") as memory:
-            into: Any = memory if lives is None else Mortal(memory, lives)
-            return await import_file(into, source, ImportOptions(**asked), now=NOW, progress=progress)
+    async def visit(memory: Memory) -> FileReport:
+        into: Any = memory if lives is None else Mortal(memory, lives)
+        return await import_file(into, source, ImportOptions(**asked), now=NOW, progress=progress)
 
-    return anyio.run(visit)
+    return in_memory(home, visit)
 
 
 def rows(home: Path) -> dict[str, list[Row]]:
     """Every turn that is stored, by session, in order."""
 
-    async def visit() -> dict[str, list[Row]]:
-        async with open_memory(home=home, embedder="none") as memory:
-            return {
-                info.session: [
-                    (one.role, one.content, one.name, one.sha256, one.said_at)
-                    for one in await memory.session_turns(info.session, limit=10_000)
-                ]
-                for info in sorted(await memory.sessions(limit=10_000), key=lambda info: info.session)
-            }
+    async def visit(memory: Memory) -> dict[str, list[Row]]:
+        return {
+            info.session: [
+                (one.role, one.content, one.name, one.sha256, one.said_at)
+                for one in await memory.session_turns(info.session, limit=10_000)
+            ]
+            for info in sorted(await memory.sessions(limit=10_000), key=lambda info: info.session)
+        }
 
-    return anyio.run(visit)
+    return in_memory(home, visit)
 
 
 def contents(home: Path) -> dict[str, list[str]]:

@@ -25,28 +25,20 @@ from mcp_memory.integrations.importers.records import (
     ImportedTurn,
     ImportProblem,
     SkippedParts,
-    SourceValue,
 )
-from tests.integrations.importers.conftest import brought, contents
+from tests.integrations.importers.conftest import brought, contents, results_alone, without_results
+from tests.json_values import json_values
 
 EXPORT = json.loads((Path(__file__).parents[3] / "fixtures/exports/chatgpt.json").read_text(encoding="utf-8"))
 
 
 def of(value: Any, skipped: SkippedParts | None = None) -> list[Any]:
     """The turns of a conversation, and what is wrong in it."""
-    return [
-        one
-        for one in chatgpt_records(SourceValue(value, "line 1, [0]"), skipped or SkippedParts())
-        if not isinstance(one, ImportedResult)
-    ]
+    return without_results(chatgpt_records, value, skipped)
 
 
 def results(value: Any) -> list[ImportedResult]:
-    return [
-        one
-        for one in chatgpt_records(SourceValue(value, "line 1, [0]"), SkippedParts())
-        if isinstance(one, ImportedResult)
-    ]
+    return results_alone(chatgpt_records, value)
 
 
 def said(value: Any) -> list[tuple[str, str]]:
@@ -225,16 +217,13 @@ def test_a_message_that_is_too_large_is_told_as_wrong() -> None:
     assert str(found) == "line 1, [0].mapping.n0: is larger than 4 MiB. Pass over it with --skip-bad."
 
 
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=9), inner, max_size=4),
-    max_leaves=12,
-)
 keys = ["message", "parent", "children", "author", "role", "content", "content_type", "parts", "text", "metadata"]
-nodes = st.dictionaries(st.sampled_from([*keys, "create_time", "attachments", "id", "weight"]), json_values, max_size=6)
+nodes = st.dictionaries(
+    st.sampled_from([*keys, "create_time", "attachments", "id", "weight"]), json_values(), max_size=6
+)
 
 
-@given(st.dictionaries(st.sampled_from("abc"), json_values | nodes | st.builds(dict, message=nodes)), json_values)
+@given(st.dictionaries(st.sampled_from("abc"), json_values() | nodes | st.builds(dict, message=nodes)), json_values())
 def test_whatever_stands_in_a_conversation_it_is_told_or_passed_over(mapping: dict[str, Any], other: Any) -> None:
     value = {"mapping": mapping, "current_node": other, "title": other, "id": other, "create_time": other}
     assert all(isinstance(one, ImportedTurn | ImportProblem) for one in of(value))

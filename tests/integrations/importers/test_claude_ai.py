@@ -27,28 +27,20 @@ from mcp_memory.integrations.importers.records import (
     ImportedTurn,
     ImportProblem,
     SkippedParts,
-    SourceValue,
 )
-from tests.integrations.importers.conftest import brought
+from tests.integrations.importers.conftest import brought, results_alone, without_results
+from tests.json_values import json_values
 
 EXPORT = json.loads((Path(__file__).parents[3] / "fixtures/exports/claude-ai.json").read_text(encoding="utf-8"))
 
 
 def of(value: Any, skipped: SkippedParts | None = None) -> list[Any]:
     """The turns of a conversation, and what is wrong in it."""
-    return [
-        one
-        for one in claude_ai_records(SourceValue(value, "line 1, [0]"), skipped or SkippedParts())
-        if not isinstance(one, ImportedResult)
-    ]
+    return without_results(claude_ai_records, value, skipped)
 
 
 def results(value: Any) -> list[ImportedResult]:
-    return [
-        one
-        for one in claude_ai_records(SourceValue(value, "line 1, [0]"), SkippedParts())
-        if isinstance(one, ImportedResult)
-    ]
+    return results_alone(claude_ai_records, value)
 
 
 def message(text: str, *, sender: str = "human", **more: Any) -> dict[str, Any]:
@@ -107,24 +99,15 @@ def test_a_conversation_that_never_began_holds_nothing() -> None:
     assert of(EXPORT[2]) == []
 
 
-def test_the_leaf_that_the_export_names_is_the_last_message() -> None:
+def test_the_leaf_that_the_export_names_is_the_last_message_and_else_the_newest_wherever_it_stands() -> None:
     talk = [
         message("one", uuid="a"),
         message("two", uuid="b", parent_message_uuid="a", created_at="2026-01-01T00:00:00Z"),
         message("two, edited", uuid="c", parent_message_uuid="a", created_at="2026-01-02T00:00:00Z"),
     ]
-    assert words(*talk) == ["one", "two, edited"]
+    assert words(*talk) == words(talk[0], talk[2], talk[1]) == ["one", "two, edited"]
     assert words(*talk, current_leaf_message_uuid="b") == ["one", "two"]
     assert words(*talk, current_leaf_message_uuid="gone") == ["one", "two, edited"]
-
-
-def test_the_branch_with_the_newest_message_wins_wherever_it_stands() -> None:
-    talk = [
-        message("one", uuid="a"),
-        message("new", uuid="b", parent_message_uuid="a", created_at="2026-01-02T00:00:00Z"),
-        message("old", uuid="c", parent_message_uuid="a", created_at="2026-01-01T00:00:00Z"),
-    ]
-    assert words(*talk) == ["one", "new"]
 
 
 def test_a_message_whose_parent_is_not_there_answers_the_one_before_it() -> None:
@@ -234,16 +217,11 @@ def test_what_is_no_conversation_is_told_as_wrong(value: Any) -> None:
     assert not is_claude_ai_conversation(value)
 
 
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=9), inner, max_size=4),
-    max_leaves=12,
-)
 fields = ["uuid", "sender", "text", "content", "created_at", "attachments", "files", "parent_message_uuid"]
-messages = st.dictionaries(st.sampled_from(fields), json_values | st.sampled_from(["human", "a", "b"]), max_size=8)
+messages = st.dictionaries(st.sampled_from(fields), json_values() | st.sampled_from(["human", "a", "b"]), max_size=8)
 
 
-@given(st.lists(json_values | messages, max_size=5), json_values)
+@given(st.lists(json_values() | messages, max_size=5), json_values())
 def test_whatever_stands_in_a_conversation_it_is_told_or_passed_over(talk: list[Any], other: Any) -> None:
     value = {"chat_messages": talk, "uuid": other, "name": other, "created_at": other}
     assert all(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,8 @@ import pytest
 
 from mcp_memory.integrations.importers.agent_logs import claude_code_records, extract_summary, is_claude_code_line
 from mcp_memory.integrations.importers.log_lines import OWN_TOOLS, LogLine, LogState, is_own, summary_id
-from mcp_memory.integrations.importers.records import ImportedResult, ImportedTurn, ImportProblem, SkippedParts
-from tests.integrations.importers.agents import at, claude, followed, refs, turns
+from mcp_memory.integrations.importers.records import ImportedResult, ImportedTurn, SkippedParts
+from tests.integrations.importers.agents import at, claude, followed, heard_by, refs, turns
 
 TRANSCRIPTS = Path(__file__).parents[3] / "fixtures" / "transcripts"
 
@@ -30,13 +31,7 @@ def text(words: str) -> dict[str, str]:
     return {"type": "text", "text": words}
 
 
-def heard(*lines: Any) -> list[ImportedTurn | ImportedResult | ImportProblem]:
-    so_far, skipped = LogState(), SkippedParts()
-    return [
-        one
-        for n, line in enumerate(lines, 1)
-        for one in claude_code_records(LogLine(line, f"line {n}", so_far, skipped))
-    ]
+heard = partial(heard_by, claude_code_records)
 
 
 def said(*lines: Any) -> list[tuple[str, str]]:
@@ -229,12 +224,6 @@ def test_the_summary_of_a_compaction_is_the_same_in_the_log_and_in_the_hook() ->
         f"summarized below:\n{body}\n\nPlease continue the conversation from where we left it off."
     )
     assert extract_summary(older) == extract_summary(body) == body
-
-
-def test_a_time_that_is_none_costs_no_turn() -> None:
-    (turn,) = heard(user("Hello", timestamp="yesterday"))
-    assert isinstance(turn, ImportedTurn)
-    assert (turn.content, turn.said_at) == ("Hello", None)
 
 
 @pytest.mark.parametrize("value", [5, [], {"role": "user", "content": "Hi", "session": "x"}, {"type": "user"}])

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
 
 from mcp_memory.integrations.importers.agent_logs import codex_records, is_codex_line
-from mcp_memory.integrations.importers.log_lines import LogLine, LogState
-from mcp_memory.integrations.importers.records import ImportedResult, ImportedTurn, ImportProblem, SkippedParts
-from tests.integrations.importers.agents import at
+from mcp_memory.integrations.importers.records import ImportedResult, ImportedTurn
+from tests.integrations.importers.agents import at, heard_by
 
 BESIDE = "internal_chat_message_metadata_passthrough"
 
@@ -27,11 +27,7 @@ META = line("session_meta", id="c1", source="cli")
 TURN = line("turn_context", turn_id="t1")
 
 
-def heard(*lines: Any) -> list[ImportedTurn | ImportedResult | ImportProblem]:
-    so_far, skipped = LogState(), SkippedParts()
-    return [
-        one for n, value in enumerate(lines, 1) for one in codex_records(LogLine(value, f"line {n}", so_far, skipped))
-    ]
+heard = partial(heard_by, codex_records)
 
 
 def said(*lines: Any) -> list[tuple[str, str, str | None]]:

@@ -18,6 +18,7 @@ from mcp_memory.core.types import NewTurn, Record, Ref
 from mcp_memory.integrations.importers.follow import follow_log
 from mcp_memory.integrations.importers.records import AGENTS, Agent, session_name
 from mcp_memory.service.memory import Memory, open_memory
+from tests.in_memory import in_memory
 from tests.integrations.importers.agents import (
     BEGAN,
     IDS,
@@ -28,7 +29,6 @@ from tests.integrations.importers.agents import (
     claude,
     data,
     followed,
-    opened,
     refs,
     turns,
     written,
@@ -65,7 +65,7 @@ def test_what_was_said_is_stored_with_its_summary_and_large_results_are_kept(
         found = (await memory.memory_search("Kestrel berth")).results[0]
         return (await memory.ref(found.ref))[0], len(await memory.canvases())
 
-    ref, canvases = opened(home, kept)
+    ref, canvases = in_memory(home, kept)
     assert (ref.tool, ref.tool_call_id, ref.session, canvases) == ("Bash", "call_1", session, 0)
     assert timedelta(0) <= ref.timestamp - BEGAN <= timedelta(seconds=20)
 
@@ -108,26 +108,25 @@ def test_a_log_read_in_any_pieces_and_by_whom_is_killed_gives_what_it_gives_at_o
 def _killed(home: Path, path: Path, *, after: int) -> None:
     """Follow a log with a process that is killed in one of the calls that store something."""
 
-    async def visit() -> None:
-        async with open_memory(home=home, embedder="none") as memory:
-            lives = iter(range(after))
+    async def visit(memory: Memory) -> None:
+        lives = iter(range(after))
 
-            def mortal(verb: Any) -> Any:
-                async def call(*given: Any, **named: Any) -> Any:
-                    if next(lives, None) is None:
-                        raise Killed
-                    return await verb(*given, **named)
+        def mortal(verb: Any) -> Any:
+            async def call(*given: Any, **named: Any) -> Any:
+                if next(lives, None) is None:
+                    raise Killed
+                return await verb(*given, **named)
 
-                return call
+            return call
 
-            for name in ("record_turns", "keep_tool_result", "note_followed"):
-                setattr(memory, name, mortal(getattr(memory, name)))
-            try:
-                await follow_log(memory, path, live=False)
-            except Killed:
-                pass
+        for name in ("record_turns", "keep_tool_result", "note_followed"):
+            setattr(memory, name, mortal(getattr(memory, name)))
+        try:
+            await follow_log(memory, path, live=False)
+        except Killed:
+            pass
 
-    anyio.run(visit)
+    in_memory(home, visit)
 
 
 def test_two_processes_at_one_log_store_it_once(home: Path, tmp_path: Path) -> None:
@@ -143,7 +142,7 @@ def test_two_processes_at_one_log_store_it_once(home: Path, tmp_path: Path) -> N
     anyio.run(visit)
     (stored,) = turns(home).values()
     assert sorted(stored) == sorted(SAID["claude-code"])
-    assert len(opened(home, records)) == 1
+    assert len(in_memory(home, records)) == 1
 
 
 # --- other than appended ----------------------------------------------------------------------------
@@ -199,15 +198,6 @@ def test_a_torn_last_line_waits_for_its_end(home: Path, tmp_path: Path) -> None:
     assert (done.stored, done.torn) == (1, False)
 
 
-def test_a_line_that_is_too_long_is_passed_over(home: Path, tmp_path: Path) -> None:
-    path = written(tmp_path, "claude-code", TALK[:2])
-    with path.open("ab") as log:
-        log.write(b'{"type": "user", "x": "' + bytes(2**26) + b'"}\n')
-        log.write(data(claude([("user", "Go on.")], ids="late")))
-    (done,) = followed(home, path)
-    assert (done.stored, done.bad, done.offset) == (3, 1, path.stat().st_size)
-
-
 def test_what_was_forgotten_stays_forgotten_when_its_log_is_read_again(home: Path, tmp_path: Path) -> None:
     path = written(tmp_path, "claude-code")
     followed(home, path)
@@ -216,7 +206,7 @@ def test_what_was_forgotten_stays_forgotten_when_its_log_is_read_again(home: Pat
         found = await memory.memory_search("Kestrel berth")
         await memory.forget(ids=["t1", found.results[0].ref], reason="private")
 
-    opened(home, forget)
+    in_memory(home, forget)
     (done,) = followed(home, path, again=True)
     assert (done.stored, done.kept) == (0, 0)
     assert SAID["claude-code"][0] not in turns(home)["claude-code-3f2a9c1e"]
@@ -238,20 +228,11 @@ def test_a_live_result_comes_onto_the_canvas_and_an_old_one_does_not(home: Path,
     path = written(tmp_path, "claude-code")
     (done,) = followed(home, path, live=True, now=BEGAN + timedelta(minutes=5))
     assert done.kept == 1
-    (record,) = opened(home, records)
+    (record,) = in_memory(home, records)
     assert (record.tool_call_id, record.session) == ("call_1", "claude-code-3f2a9c1e")
     late = tmp_path / "late"
     followed(late, path, live=True, now=BEGAN + timedelta(days=1))
-    assert (opened(late, records), refs(late)) == ([], [LONG.encode()])
-
-
-def test_a_result_that_stayed_in_its_context_is_kept_and_saves_nothing(home: Path, tmp_path: Path) -> None:
-    followed(home, written(tmp_path, "claude-code"), live=True, now=BEGAN + timedelta(minutes=5))
-    (record,) = opened(home, records)
-    assert record.tokens_kept == record.tokens_raw > 0
-    status = opened(home, lambda memory: memory.status())
-    assert (status["offload"]["tokens_saved"], status["savings"]["saved_once"]) == (0, 0)
-    assert status["savings"]["kinds"] == []
+    assert (in_memory(late, records), refs(late)) == ([], [LONG.encode()])
 
 
 def test_a_result_that_a_hook_has_kept_is_not_kept_again(home: Path, tmp_path: Path) -> None:
@@ -260,7 +241,7 @@ def test_a_result_that_a_hook_has_kept_is_not_kept_again(home: Path, tmp_path: P
             "Bash", f"$ as the hook saw it\n{LONG}", tool_call_id="call_1", session="claude-code-3f2a9c1e"
         )
 
-    opened(home, kept)
+    in_memory(home, kept)
     (done,) = followed(home, written(tmp_path, "claude-code"), live=True)
     assert (done.kept, len(refs(home))) == (0, 1)
 
@@ -329,7 +310,7 @@ def test_turns_recorded_by_hand_and_a_log_of_the_same_session_stand_side_by_side
     async def record(memory: Memory) -> None:
         await memory.record_turns([NewTurn(role="user", content="By hand")], session="claude-code-3f2a9c1e")
 
-    opened(home, record)
+    in_memory(home, record)
     followed(home, written(tmp_path, "claude-code", TALK[:2]))
     assert [words for _, words in turns(home)["claude-code-3f2a9c1e"]] == ["By hand", TALK[0][1], TALK[1][1]]
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mcp_memory.integrations.importers.agent_logs import gemini_records, is_gemini_line
-from mcp_memory.integrations.importers.log_lines import LogLine, LogState
-from mcp_memory.integrations.importers.records import ImportedResult, ImportedTurn, ImportProblem, SkippedParts
-from tests.integrations.importers.agents import LONG, at, followed, refs, turns
+from mcp_memory.integrations.importers.records import ImportedResult, ImportedTurn
+from tests.integrations.importers.agents import LONG, at, followed, heard_by, refs, turns
 
 META = {"sessionId": "g1", "projectHash": "ab", "startTime": at(0), "kind": "main"}
 
@@ -20,11 +20,7 @@ def message(kind: str, content: Any, id: str = "m1", **more: Any) -> dict[str, A
     return {"id": id, "timestamp": at(0), "type": kind, "content": content, **more}
 
 
-def heard(*lines: Any) -> list[ImportedTurn | ImportedResult | ImportProblem]:
-    so_far, skipped = LogState(), SkippedParts()
-    return [
-        one for n, value in enumerate(lines, 1) for one in gemini_records(LogLine(value, f"line {n}", so_far, skipped))
-    ]
+heard = partial(heard_by, gemini_records)
 
 
 def said(*lines: Any) -> list[tuple[str, str]]:

@@ -58,11 +58,6 @@ def test_a_conversation_that_says_when_it_began_has_times_from_there() -> None:
     ]
 
 
-def test_what_is_said_twice_has_two_ids_whether_it_is_dated_or_not() -> None:
-    told = [says(), says(), says(said_at=START), says(said_at=START), says(said_at=START + timedelta(seconds=1))]
-    assert len(set(ids(*told))) == 5
-
-
 def _talk(steps: list[tuple[str, str, int | None]]) -> list[ImportedTurn]:
     """Turns of (words, session, seconds since the last time told; None: without a time)."""
     at, told = START, list[ImportedTurn]()

@@ -18,8 +18,9 @@ from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import NewTurn
 from mcp_memory.integrations.importers.history import source_of
 from mcp_memory.integrations.importers.report import FileReport
-from mcp_memory.service.memory import open_memory
+from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.store.values import Imported
+from tests.in_memory import in_memory
 from tests.integrations.importers.conftest import NOW, Killed, brought, contents, jsonl, rows, turn
 
 File = Callable[..., Path]
@@ -40,11 +41,7 @@ def talk(count: int, *, dated: bool = True) -> list[dict[str, object]]:
 
 
 def noted(home: Path) -> list[Imported]:
-    async def visit() -> list[Imported]:
-        async with open_memory(home=home, embedder="none") as memory:
-            return await memory.imported()
-
-    return anyio.run(visit)
+    return in_memory(home, lambda memory: memory.imported())
 
 
 # --- stored once ------------------------------------------------------------------------------------
@@ -119,12 +116,11 @@ def test_a_killed_import_goes_on_and_leaves_the_rows_of_one_that_was_not(
 
 
 def test_turns_that_a_server_stored_under_the_same_ids_are_not_stored_again(home: Path, file: File) -> None:
-    async def live() -> None:
-        async with open_memory(home=home, embedder="none") as memory:
-            said = NewTurn(role="user", content="Hi", said_at=DAY, client_id="m1")
-            await memory.record_turns([said], session="trip")
+    async def live(memory: Memory) -> None:
+        said = NewTurn(role="user", content="Hi", said_at=DAY, client_id="m1")
+        await memory.record_turns([said], session="trip")
 
-    anyio.run(live)
+    in_memory(home, live)
     again = brought(home, file(jsonl([turn("Hi", id="m1", said_at=DAY.isoformat())])))
     assert (again.stored, again.duplicates) == (0, 1)
 
@@ -228,13 +224,6 @@ def test_a_file_that_was_touched_copied_or_imported_just_after_it_was_written_is
     assert (str(copy), 1_500_000_000_000) in {(one.path, one.modified) for one in noted(home)}
 
 
-def test_again_reads_a_known_file_and_stores_nothing_twice(home: Path, file: File) -> None:
-    path = file(jsonl(talk(4)))
-    brought(home, path)
-    again = brought(home, path, again=True)
-    assert (again.state, again.stored, again.duplicates) == ("stored", 0, 4)
-
-
 # --- what is told -----------------------------------------------------------------------------------
 
 
@@ -282,13 +271,6 @@ def test_what_is_no_file_is_refused_with_its_name(missing: bool, tmp_path: Path)
     path = tmp_path / "gone" if missing else tmp_path
     with pytest.raises(InvalidInput, match="gone cannot be read: No such file" if missing else "is not a file. Name"):
         source_of(path)
-
-
-@pytest.mark.parametrize("when", ["9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00+14:00", 1e18, -1, 10**400])
-def test_a_time_that_no_calendar_has_costs_no_turn(home: Path, file: File, when: object) -> None:
-    path = file(jsonl([turn("One"), turn("Two", said_at=when), turn("Three")]))
-    done = brought(home, path)
-    assert (done.state, done.bad, done.stored) == ("stored", 0, 3)
 
 
 def test_turns_without_a_time_after_the_last_moment_there_is_keep_that(home: Path, file: File) -> None:

@@ -13,7 +13,8 @@ from mcp_memory.core.errors import McpMemoryError, StoreUnavailable
 from mcp_memory.integrations.importers.follow import FollowReport, watch_logs
 from mcp_memory.integrations.importers.log_file import AgentLog, find_logs, log_folders
 from mcp_memory.integrations.importers.records import AGENTS, Agent
-from mcp_memory.service.memory import open_memory
+from mcp_memory.service.memory import Memory, open_memory
+from tests.in_memory import in_memory
 from tests.integrations.importers.agents import TALK, WRITERS, data, turns, written
 
 
@@ -85,31 +86,30 @@ def test_a_log_that_could_not_be_stored_is_tried_again(home: Path, tmp_path: Pat
     path = written(tmp_path / "logs", "claude-code")
     heard: list[FollowReport | McpMemoryError] = []
 
-    async def visit() -> None:
-        async with open_memory(home=home, embedder="none") as memory:
-            verb = memory.record_turns
+    async def visit(memory: Memory) -> None:
+        verb = memory.record_turns
 
-            async def locked(*given: Any, **named: Any) -> Any:
-                if not heard:
-                    raise StoreUnavailable("The disk is full.")
-                return await verb(*given, **named)
+        async def locked(*given: Any, **named: Any) -> Any:
+            if not heard:
+                raise StoreUnavailable("The disk is full.")
+            return await verb(*given, **named)
 
-            memory.record_turns = locked
+        memory.record_turns = locked
 
-            def told(_: AgentLog, one: FollowReport | McpMemoryError) -> None:
-                heard.append(one)
-                if len(heard) == 2:
-                    group.cancel_scope.cancel()
+        def told(_: AgentLog, one: FollowReport | McpMemoryError) -> None:
+            heard.append(one)
+            if len(heard) == 2:
+                group.cancel_scope.cancel()
 
-            def found() -> Iterator[AgentLog]:
-                yield AgentLog(path=path, client="claude-code")
-                yield AgentLog(path=path.with_name("gone.jsonl"), client="codex")
+        def found() -> Iterator[AgentLog]:
+            yield AgentLog(path=path, client="claude-code")
+            yield AgentLog(path=path.with_name("gone.jsonl"), client="codex")
 
-            with anyio.fail_after(20):
-                async with anyio.create_task_group() as group:
-                    await watch_logs(memory, found, report=told, every=0.001)
+        with anyio.fail_after(20):
+            async with anyio.create_task_group() as group:
+                await watch_logs(memory, found, report=told, every=0.001)
 
-    anyio.run(visit)
+    in_memory(home, visit)
     failed, done = heard
     assert isinstance(failed, StoreUnavailable)
     assert isinstance(done, FollowReport)

@@ -16,14 +16,10 @@ import anyio
 import pytest
 
 from mcp_memory.integrations.proxy import stdio
+from tests.server.answers import HANDSHAKE
 
 SERVER = Path(__file__).with_name("raw_server.py")
 WAIT = 20
-INITIALIZE = {
-    "protocolVersion": "2025-11-25",
-    "capabilities": {},
-    "clientInfo": {"name": "test", "version": "1"},
-}
 posix = pytest.mark.skipif(sys.platform == "win32", reason="signals")
 
 
@@ -97,7 +93,7 @@ def until(happens: Callable[[], bool]) -> None:
 @pytest.mark.slow
 def test_a_large_result_is_kept_and_the_environment_goes_on_without_our_secrets(wrap: Start, home: Path) -> None:
     proxy = wrap("good", "--session", "trip")
-    assert proxy.ask("initialize", INITIALIZE)["result"]["serverInfo"]["name"] == "good"
+    assert proxy.ask("initialize", HANDSHAKE)["result"]["serverInfo"]["name"] == "good"
     kept = proxy.ask("tools/call", {"name": "read"}, 2)["result"]["content"][0]["text"]
     assert "001-N1" in kept
     assert "expand_good" in kept
@@ -118,7 +114,7 @@ def test_who_waits_for_a_server_that_dies_is_told_and_the_exit_code_is_its_own(
     if sys.platform == "win32" and how == "dies":
         pytest.skip("no SIGKILL")
     proxy = wrap(how)
-    proxy.say("initialize", INITIALIZE, 1)
+    proxy.say("initialize", HANDSHAKE, 1)
     if how != "dies-at-once":
         proxy.say("tools/call", {"name": "read"}, 2)  # at once: who asks later finds nobody, and does not wait
         assert "result" in proxy.hear()
@@ -159,7 +155,7 @@ async def test_a_server_that_does_not_leave_is_made_to(monkeypatch: pytest.Monke
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_reaches_the_server_once(wrap: Start, signum: signal.Signals) -> None:
     proxy = wrap("counts-signals")
-    proxy.ask("initialize", INITIALIZE)
+    proxy.ask("initialize", HANDSHAKE)
     proxy.send_signal(signum)
     assert proxy.wait(WAIT) == 5
     assert proxy.end()[1] == f"stderr of counts-signals\nsignal {signum.value}\n"
@@ -168,7 +164,7 @@ def test_a_signal_reaches_the_server_once(wrap: Start, signum: signal.Signals) -
 @posix
 def test_a_proxy_that_is_killed_leaves_no_server_behind(wrap: Start) -> None:
     proxy = wrap("good")
-    proxy.ask("initialize", INITIALIZE)
+    proxy.ask("initialize", HANDSHAKE)
     (server,) = children(proxy.pid)
     proxy.kill()
     until(lambda: not is_alive(server))

@@ -32,11 +32,11 @@ from mcp_memory.integrations.proxy.stdio import (
     parse,
     to_line,
 )
+from tests.json_values import json_values
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
-    max_leaves=12,
+JSON = json_values(
+    st.text(),
+    scalars=st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
 )
 
 

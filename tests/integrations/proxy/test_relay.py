@@ -193,24 +193,16 @@ async def test_a_small_result_passes_byte_for_byte(settings: Settings) -> None:
     assert not settings.home.exists()
 
 
-async def test_with_no_memory_all_passes(settings: Settings) -> None:
-    result = {"content": [{"type": "text", "text": LONG}]}
-    settings.home.parent.mkdir(exist_ok=True)
-    settings.home.write_text("a file where a folder should be")
-    async with relayed(settings, replies(call=result)) as here:
-        assert await here.call("read") == result
-        assert await here.call("read") == result
-        opened = await here.call("expand_result", ref="r-9f2c1a7b3d4e")
-        assert opened["isError"]
-
-
-async def test_the_memory_says_once_that_it_cannot_be_opened(
+async def test_with_no_memory_all_passes_and_it_is_said_once(
     settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
+    result = {"content": [{"type": "text", "text": LONG}]}
     settings.home.write_text("a file where a folder should be")
-    async with relayed(settings, replies(call={"content": [{"type": "text", "text": LONG}]})) as here:
+    async with relayed(settings, replies(call=result)) as here:
         for _ in range(3):
-            await here.call("read")
+            assert await here.call("read") == result
+        opened = await here.call("expand_result", ref="r-9f2c1a7b3d4e")
+        assert opened["isError"]
     (said,) = [record for record in caplog.records if record.name.startswith("mcp_memory.integrations.proxy")]
     assert said.getMessage().startswith("large results pass as they are: ")
 

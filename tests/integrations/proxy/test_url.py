@@ -18,9 +18,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.integrations.proxy.http_server import HttpServer, connect, parse_headers
 from tests.integrations.proxy.sdk_server import build
+from tests.server.answers import HANDSHAKE
 
 WAIT = 20
-HANDSHAKE = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
 META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},

@@ -1,31 +1,24 @@
-"""A store, a memory on it, and what a test of forgetting asks of them."""
+"""A memory to forget of, and where a word is left of what was forgotten."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from mcp_memory.service.memory import Memory, open_memory
-from mcp_memory.store.protocol import Store
-from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.testing import FixedClock
-
-
-@pytest.fixture
-def store(home: Path) -> Iterator[Store]:
-    opened = open_store(home)
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
-def clock() -> FixedClock:
-    return FixedClock()
 
 
 @pytest.fixture
 async def memory(home: Path, clock: FixedClock) -> AsyncIterator[Memory]:
     async with open_memory(home=home, now=clock, embedder="none") as opened:
         yield opened
+
+
+def left_in(home: Path, word: str) -> list[str]:
+    """Return the files with a word, in any case, in their bytes or their names."""
+    files = [path for path in sorted(home.rglob("*")) if path.is_file()]
+    found = [path for path in files if word.encode() in path.read_bytes().lower() or word in path.name.lower()]
+    return [path.relative_to(home).as_posix() for path in found]

@@ -14,6 +14,7 @@ from mcp_memory.service.memory import Memory
 from mcp_memory.shortterm.canvas.state import EdgeLabel, NewGroup, Patch, amend, apply_patch
 from mcp_memory.store.sql import canvas_rows
 from mcp_memory.store.sqlite.store import open_store
+from tests.service.forgetting.conftest import left_in
 
 SAID = "call doctor snorbelqui about the biopsy result on Friday at noon"
 GOAL = "Call of doctor snorbelqui: biopsy result, Friday at noon"
@@ -93,11 +94,6 @@ async def _texts(memory: Memory) -> str:
     return f"{rows} {await memory.records()}"
 
 
-def _left_in(home: Path) -> list[str]:
-    files = [path for path in sorted(home.rglob("*")) if path.is_file()]
-    return [path.name for path in files if WORD.encode() in path.read_bytes().lower() or WORD in path.name.lower()]
-
-
 async def _assert_is_erased(memory: Memory, done: Forgotten) -> None:
     assert WORD not in await _texts(memory)
     await memory.purge([str(done.tombstone)])
@@ -127,7 +123,7 @@ async def test_also_forgets_what_an_agent_repeated(memory: Memory, home: Path, k
 async def test_a_purge_leaves_what_an_agent_repeated_in_no_file(memory: Memory, home: Path, kind: str) -> None:
     ids = await _written(memory, home, (CALLS | PATCHES)[kind])
     await _assert_is_erased(memory, await memory.forget(ids, also=True))
-    assert _left_in(home) == []
+    assert left_in(home, WORD) == []
 
 
 @pytest.mark.files
@@ -140,7 +136,7 @@ async def test_a_purge_is_not_proven_while_an_agent_repeats_what_was_erased(
     assert (list(report.repeated), report.is_proven) == (turn.also, False)
     rest = await memory.purge([str((await memory.forget(turn.also)).tombstone)])
     assert (rest.repeated, rest.is_proven) == ([], True)
-    assert _left_in(home) == []
+    assert left_in(home, WORD) == []
 
 
 @pytest.mark.files

@@ -14,6 +14,7 @@ from mcp_memory.shortterm.canvas.flowchart import goal_of
 from mcp_memory.store.sql import tombstone_rows
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.testing import FixedClock
+from tests.service.forgetting.conftest import left_in
 
 pytestmark = pytest.mark.files
 
@@ -38,13 +39,6 @@ async def _goal(memory: Memory) -> tuple[str, str]:
     return goal_of(row.text) or "", row.label
 
 
-def _left_in(home: Path, word: str) -> list[str]:
-    """Return the files with a word, in any case, in their bytes or their names."""
-    files = [path for path in sorted(home.rglob("*")) if path.is_file()]
-    found = [path for path in files if word.encode() in path.read_bytes().lower() or word in path.name.lower()]
-    return [path.relative_to(home).as_posix() for path in found]
-
-
 async def _purged(memory: Memory, *done: Forgotten) -> None:
     report = await memory.purge([str(one.tombstone) for one in done])
     assert report.is_proven
@@ -64,12 +58,12 @@ async def _purged(memory: Memory, *done: Forgotten) -> None:
 )
 async def test_a_goal_copied_from_a_turn_is_purged_with_it(home: Path, memory: Memory, said: str, word: str) -> None:
     await _worked(memory, said)
-    assert _left_in(home, word) != []
+    assert left_in(home, word) != []
     done = await memory.forget([turn.id for turn in await memory.session_turns("s")])
     assert await _goal(memory) == (FORGOTTEN, FORGOTTEN)
     assert done.along == ["The goal of the task 001 with it."]
     await _purged(memory, done)
-    assert _left_in(home, word) == []
+    assert left_in(home, word) == []
 
 
 async def test_the_goal_of_a_task_that_began_in_the_middle_of_a_session_is_purged(
@@ -80,7 +74,7 @@ async def test_the_goal_of_a_task_that_began_in_the_middle_of_a_session_is_purge
     await _worked(memory, "Thanks. Next task: write to Evangelina about the hotel. Be brief.")
     assert (await memory.canvas(2)).label == "write-to-evangelina-about-the"
     await _purged(memory, await memory.forget(["t2"]))
-    assert _left_in(home, "evangelina") == []
+    assert left_in(home, "evangelina") == []
     assert await _goal(memory) == ("Sort the photos of the garden", "sort-the-photos-of-the-garden")
 
 
@@ -112,15 +106,7 @@ async def test_a_goal_that_the_agent_wrote_is_offered_and_goes_when_it_is_named(
     await memory.forget(undo=goal.tombstone)
     assert (await _goal(memory))[0] == AGENTS
     await _purged(memory, turn, await memory.forget(["001"]))
-    assert _left_in(home, "evangelina") == []
-
-
-async def test_also_takes_the_goal_that_the_agent_wrote(home: Path, memory: Memory) -> None:
-    await _worked(memory, task=AGENTS)
-    done = await memory.forget(["t1"], also=True)
-    assert (done.ids, done.also) == (["t1", "001"], [])
-    await _purged(memory, done)
-    assert _left_in(home, "evangelina") == []
+    assert left_in(home, "evangelina") == []
 
 
 async def test_a_purge_takes_the_goal_of_a_turn_that_was_forgotten_alone(
@@ -137,7 +123,7 @@ async def test_a_purge_takes_the_goal_of_a_turn_that_was_forgotten_alone(
     await anyio.to_thread.run_sync(forget_alone)
     (tombstone,) = await memory.purgeable()
     await memory.purge([tombstone.id])
-    assert _left_in(home, "evangelina") == []
+    assert left_in(home, "evangelina") == []
 
 
 async def test_another_task_keeps_its_goal(memory: Memory) -> None:

@@ -113,33 +113,23 @@ def drawn(store: Store, session: str, *drafts: NewAtom) -> list[str]:
     ]
 
 
-def test_a_statement_is_not_drawn_again_from_its_words(store: Store, then: Callable[[Store, str], None]) -> None:
+def test_a_statement_is_not_drawn_again_from_its_words_alone(store: Store, then: Callable[[Store, str], None]) -> None:
     said = "I have a rare illness, and I like tea."
     store.write("me", turn_rows.append, "s", turn_rows.prepare([user(said)]), now=NOON)
     first = drawn(store, "s", draft("Has a rare illness", "t1", (0, 21), said[:21]))
     assert first == ["Has a rare illness"]
     then(store, forget(store, "a1"))
     store.write("me", turn_rows.append, "again", turn_rows.prepare([user("Please read all of that anew.")]), now=NOON)
+    both = [Evidence(turn="t1", span=span, quote=said[slice(*span)]) for span in ((7, 21), (26, 37))]
     found = drawn(
         store,
         "again",
         draft("Suffers from something rare", "t1", (7, 21), said[7:21]),
         draft("Likes tea", "t1", (26, 37), said[26:37]),
         draft("has a rare illness.", "t1", (0, len(said)), said),
+        replace(draft("Tea against an illness", "t1", (0, 1), "I"), evidence=both),
     )
-    assert found == ["Likes tea"]
-
-
-def test_a_statement_that_has_other_words_too_is_drawn(store: Store, then: Callable[[Store, str], None]) -> None:
-    said = "I have a rare illness, and I like tea."
-    store.write("me", turn_rows.append, "s", turn_rows.prepare([user(said)]), now=NOON)
-    drawn(store, "s", draft("Has a rare illness", "t1", (0, 21), said[:21]))
-    then(store, forget(store, "a1"))
-    store.write("me", turn_rows.append, "again", turn_rows.prepare([user("Please read all of that again.")]), now=NOON)
-    both = [Evidence(turn="t1", span=span, quote=said[slice(*span)]) for span in ((7, 21), (26, 37))]
-    assert drawn(store, "again", replace(draft("Tea against an illness", "t1", (0, 1), "I"), evidence=both)) == [
-        "Tea against an illness"
-    ]
+    assert found == ["Likes tea", "Tea against an illness"]
 
 
 async def test_what_the_user_tells_again_is_a_new_telling(memory: Memory, clock: FixedClock) -> None:

@@ -29,6 +29,7 @@ from mcp_memory.store.sql import atom_rows, page_rows, record_rows, stage_output
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import NewAtom, PersonaPage, SceneChanges, SceneEdit, Vectors
 from mcp_memory.testing import FixedClock
+from tests.in_memory import in_memory
 from tests.postgres.notes import sql
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -104,19 +105,18 @@ def test_no_byte_of_it_is_left_in_any_file(
 ) -> None:
     home = tmp_path_factory.mktemp("home")
 
-    async def live() -> None:
-        async with open_memory(home=home, embedder="none") as memory:
-            await memory.record_turns([NewTurn(role="user", content="The shed is to be green.")], session="kept")
-            ids = [await put(memory, place, text, at) for at, (place, text) in enumerate(hidden)]
-            before = await memory.session_turns("kept")
-            gone = await memory.forget(ids)
-            done = await memory.purge([gone.tombstone or ""])
-            assert done.proof
-            assert (done.is_proven, done.proof.found, done.proof.copies) == (True, [], [])
-            assert await memory.session_turns("kept") == before
-            assert await memory.problems() == []
+    async def live(memory: Memory) -> None:
+        await memory.record_turns([NewTurn(role="user", content="The shed is to be green.")], session="kept")
+        ids = [await put(memory, place, text, at) for at, (place, text) in enumerate(hidden)]
+        before = await memory.session_turns("kept")
+        gone = await memory.forget(ids)
+        done = await memory.purge([gone.tombstone or ""])
+        assert done.proof
+        assert (done.is_proven, done.proof.found, done.proof.copies) == (True, [], [])
+        assert await memory.session_turns("kept") == before
+        assert await memory.problems() == []
 
-    anyio.run(live)
+    in_memory(home, live)
     assert holding(home, [f"xq{n}zeta{n}quagga" for n in range(len(hidden))]) == []
 
 

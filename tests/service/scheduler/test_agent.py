@@ -21,11 +21,6 @@ ANSWERS = {"extract": reader.extract, "merge": reader.merge, "scenes": reader.sc
 
 
 @pytest.fixture
-def clock() -> FixedClock:
-    return FixedClock()
-
-
-@pytest.fixture
 async def memory(home: Path, clock: FixedClock) -> AsyncIterator[Memory]:
     async with open_memory(home=home, now=clock, embedder=HashEmbedder()) as opened:
         yield opened
@@ -77,7 +72,9 @@ async def test_asking_again_gives_the_same_question(memory: Memory) -> None:
     assert await memory.distill() == await memory.distill()
 
 
-async def test_a_reply_that_cannot_be_used_comes_back_with_the_reason_and_the_same_question(memory: Memory) -> None:
+async def test_a_reply_that_cannot_be_used_comes_back_once_with_the_reason_and_then_the_question_is_put_aside(
+    memory: Memory,
+) -> None:
     await tell(memory, "I keep bees in Porto.")
     first = await memory.distill()
     assert first.next is not None
@@ -85,13 +82,6 @@ async def test_a_reply_that_cannot_be_used_comes_back_with_the_reason_and_the_sa
     assert again.next == first.next
     assert again.kept == []
     assert "JSON" in again.refused[0]
-
-
-async def test_after_a_second_reply_that_cannot_be_used_the_question_is_put_aside(memory: Memory) -> None:
-    await tell(memory, "I keep bees in Porto.")
-    first = await memory.distill()
-    assert first.next is not None
-    await memory.distill(first.next.work_id, "no")
     again = await memory.distill(first.next.work_id, "never")
     assert (again.next, again.waiting) == (None, 1)
     (work,) = (await memory.status())["pyramid"]["works"]

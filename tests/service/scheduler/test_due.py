@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
-
-import pytest
 
 from mcp_memory.core.config import Settings
 from mcp_memory.core.types import Evidence, NewTurn, Stage
@@ -26,18 +24,6 @@ def stage(name: Stage, session: str | None = None) -> DueStage:
 
 
 EXTRACT = stage("extract", SESSION)
-
-
-@pytest.fixture
-def clock() -> FixedClock:
-    return FixedClock()
-
-
-@pytest.fixture
-def store(home: Path) -> Iterator[Store]:
-    opened = open_store(home)
-    yield opened
-    opened.close()
 
 
 def talk(store: Store, clock: FixedClock, *, exchanges: int, session: str = SESSION) -> None:
@@ -91,6 +77,14 @@ def merge(store: Store, clock: FixedClock) -> None:
     assert work is not None
     merged = [Merging(draft=draft.id, atom=draft.atom) for draft in drafts]
     store.write(SPACE, stage_outputs.commit, work.id, Merge(merged=merged), outcome={}, now=clock())
+
+
+def write_scenes(store: Store, clock: FixedClock) -> None:
+    """Commit a writing of scenes that saw all statements."""
+    work = store.write(SPACE, job_rows.lease, "scenes", None, "{}", holder="h", lease=timedelta(hours=1), now=clock())
+    assert work is not None
+    changes = SceneChanges(edits=[], upto=store.totals(SPACE, "atom").newest)
+    store.write(SPACE, stage_outputs.commit, work.id, changes, outcome={}, now=clock())
 
 
 SILENCE = {"seconds": 600}
@@ -233,35 +227,13 @@ def test_scenes_are_written_when_forty_statements_are_new_or_one_has_waited_two_
     assert not scenes_due()
     learn(1)
     assert scenes_due()
-    work = store.write(
-        SPACE, job_rows.lease, "scenes", None, '{"after": 0}', holder="h", lease=timedelta(hours=1), now=clock()
-    )
-    assert work is not None
-    store.write(
-        SPACE,
-        stage_outputs.commit,
-        work.id,
-        SceneChanges(edits=[], upto=store.totals(SPACE, "atom").newest),
-        outcome={},
-        now=clock(),
-    )
+    write_scenes(store, clock)
     assert not scenes_due()
     learn(40)
     assert not scenes_due()  # so soon after the last
     clock.advance(seconds=900)
     assert scenes_due()
-    work = store.write(
-        SPACE, job_rows.lease, "scenes", None, '{"after": 40}', holder="h", lease=timedelta(hours=1), now=clock()
-    )
-    assert work is not None
-    store.write(
-        SPACE,
-        stage_outputs.commit,
-        work.id,
-        SceneChanges(edits=[], upto=store.totals(SPACE, "atom").newest),
-        outcome={},
-        now=clock(),
-    )
+    write_scenes(store, clock)
     learn(1)
     clock.advance(days=13)
     assert not scenes_due()

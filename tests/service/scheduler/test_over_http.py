@@ -28,11 +28,6 @@ def endpoint() -> Iterator[Endpoint]:
 
 
 @pytest.fixture
-def clock() -> FixedClock:
-    return FixedClock()
-
-
-@pytest.fixture
 async def memory(home: Path, clock: FixedClock, endpoint: Endpoint) -> AsyncIterator[Memory]:
     async with open_memory(
         home=home, now=clock, embedder="none", llm="openai/m", llm_base_url=endpoint.url, llm_api_key="k", distil=False,
@@ -92,11 +87,20 @@ async def test_a_reply_in_no_shape_that_was_asked_for_is_read_all_the_same(
     assert await read(memory, endpoint, reply) == ["The user moved to Porto in May [2026]."]
 
 
-async def test_a_broken_reply_goes_back_once_with_the_reason(memory: Memory, endpoint: Endpoint) -> None:
-    assert await read(memory, endpoint, "I will not answer in JSON.", note()) == [
-        "The user moved to Porto in May [2026]."
-    ]
-    assert "cannot be used" in endpoint.asked[1]["messages"][-1]["content"]
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [
+        ("I will not answer in JSON.", "cannot be used"),
+        (completion(note()[:80], why="length"), "broke off"),
+        (note(text="用户五月搬到了波尔图，并在那里养蜜蜂。"), "another language"),
+    ],
+    ids=["no JSON", "broken off", "in a language that nobody spoke"],
+)
+async def test_a_reply_that_cannot_be_used_goes_back_once_with_the_reason(
+    memory: Memory, endpoint: Endpoint, reply: Any, why: str
+) -> None:
+    assert await read(memory, endpoint, reply, note()) == ["The user moved to Porto in May [2026]."]
+    assert why in endpoint.asked[1]["messages"][-1]["content"]
 
 
 async def test_a_reply_that_never_fits_parks_the_work_and_the_turn_waits(memory: Memory, endpoint: Endpoint) -> None:
@@ -146,19 +150,6 @@ async def test_a_provider_that_drips_its_answer_parks_the_work(
             await step(memory)
         (work,) = (await memory.status())["pyramid"]["works"]
         assert (work["state"], "did not answer" in work["error"]) == ("parked", True)
-
-
-async def test_a_reply_that_broke_off_is_asked_for_again(memory: Memory, endpoint: Endpoint) -> None:
-    assert await read(memory, endpoint, completion(note()[:80], why="length"), note()) == [
-        "The user moved to Porto in May [2026]."
-    ]
-    assert "broke off" in endpoint.asked[1]["messages"][-1]["content"]
-
-
-async def test_notes_in_a_language_that_nobody_spoke_go_back(memory: Memory, endpoint: Endpoint) -> None:
-    wrong = note(text="用户五月搬到了波尔图，并在那里养蜜蜂。")
-    assert await read(memory, endpoint, wrong, note()) == ["The user moved to Porto in May [2026]."]
-    assert "another language" in endpoint.asked[1]["messages"][-1]["content"]
 
 
 async def test_words_that_nobody_said_are_refused_and_counted(memory: Memory, endpoint: Endpoint) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -43,13 +42,6 @@ ANSWERS = {
     "extract": reader.extract, "merge": reader.merge, "scenes": reader.scenes, "persona": reader.persona,
     "canvas": reader.canvas, "summaries": reader.summaries,
 }  # fmt: skip
-
-
-@pytest.fixture
-def store(home: Path) -> Iterator[Store]:
-    opened = open_store(home)
-    yield opened
-    opened.close()
 
 
 def large(agent: Agent, steps: int = 1) -> None:
