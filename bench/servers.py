@@ -26,7 +26,7 @@ from tqdm import tqdm
 
 from bench.stats import timings_ms
 
-HEAVY = ("litellm", "model2vec", "tokenizers", "safetensors", "numpy", "tiktoken", "apsw", "sqlite_vec", "mermaidx")
+HEAVY = ("litellm", "model2vec", "tokenizers", "safetensors", "numpy", "tiktoken", "apsw", "mermaidx")
 """What must not be loaded before `initialize` is answered, and what may be but is worth knowing."""
 
 _INITIALIZE = {
