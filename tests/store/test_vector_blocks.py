@@ -202,7 +202,7 @@ def test_vectors_of_an_earlier_version_are_carried_over(home: Path, monkeypatch:
             }
             assert (store.schema(), store.problems()) == (SCHEMA[-1][0], [])
     with closing(apsw.Connection(str(home / "memory.db"))) as con:
-        tables = con.execute("SELECT name FROM sqlite_schema WHERE name GLOB '[!s]*_[12]*' ORDER BY name").fetchall()
+        tables = con.execute("SELECT name FROM sqlite_schema WHERE name GLOB '[^s]*_[12]*' ORDER BY name").fetchall()
         assert [name for (name,) in tables] == ["atom_vec_1", "atom_vec_2", "turn_vec_1", "turn_vec_2"]
     with closing(open_store(home)) as store:
         store.put_vectors([("me", "t7")], Vectors(identity="m", data=data[[6]]))
