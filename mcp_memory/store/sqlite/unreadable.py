@@ -150,7 +150,8 @@ def unreadable_values(con: apsw.Connection) -> Iterator[Unreadable]:
                 except WRONG:
                     condition = " AND ".join(f"{key} = ?" for key in keys)
                     yield Unreadable(table=table, column=column, key=condition, values=row[: len(keys)])
-    for index, dimensions in con.execute("SELECT id, dimensions FROM vector_index").fetchall():
+    vector_indexes: Any = con.execute("SELECT id, dimensions FROM vector_index").fetchall()
+    for index, dimensions in vector_indexes:
         made = "SELECT count(*) = 2 FROM main.sqlite_master WHERE name IN (?, ?) AND instr(sql, ?)"
         if not con.execute(made, (f"turn_vec_{index}", f"atom_vec_{index}", vector_blocks.size_check(dimensions))).get:
             yield Unreadable(table="vector_index", column="id", key="id = ?", values=(index,))

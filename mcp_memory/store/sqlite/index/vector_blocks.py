@@ -30,13 +30,13 @@ _BYTES = 2**20  # of vectors that are read together
 def create(con: apsw.Connection, table: str, dimensions: int) -> None:
     con.execute(
         f"CREATE TABLE {table} (id INTEGER PRIMARY KEY, present BLOB NOT NULL CHECK (length(present) = {ROWS}),"
-        f" vectors BLOB NOT NULL CHECK ({size_check(dimensions)})) STRICT"
+        f" vectors BLOB NOT NULL {size_check(dimensions)}) STRICT"
     )
 
 
 def size_check(dimensions: int) -> str:
-    """Return the condition in the schema of a table by which its dimensions are known."""
-    return f"length(vectors) = {ROWS} * {dimensions}"
+    """Return the constraint in the schema of a table by which its dimensions are known."""
+    return f"CHECK (length(vectors) = {ROWS} * {dimensions})"
 
 
 def is_missing(table: str, row: str) -> str:
