@@ -26,7 +26,7 @@ from tqdm import tqdm
 
 from bench.stats import timings_ms
 
-HEAVY = ("litellm", "model2vec", "tokenizers", "safetensors", "numpy", "tiktoken", "apsw", "sqlite_vec", "mermaidx")
+HEAVY = ("litellm", "model2vec", "tokenizers", "safetensors", "numpy", "tiktoken", "apsw", "simsimd", "mermaidx")
 """Modules that must not be loaded before `initialize` is answered, and modules that may be but are reported."""
 
 _INITIALIZE = {

@@ -37,7 +37,6 @@ LAYER_OF = {unit: height for height, units in enumerate(LAYERS) for unit in unit
 # Where each vendor library may be imported; pydantic and anyio are everywhere's.
 VENDORS = {
     "apsw": "store/sqlite/",
-    "sqlite_vec": "store/sqlite/",
     "psycopg": "store/postgres/",
     "obstore": "store/postgres/objects.py",
     "tiktoken": "core/token_counts.py",

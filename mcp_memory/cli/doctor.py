@@ -90,8 +90,8 @@ def _check_engine() -> Check:
             await memory.record_turns([NewTurn(role="user", content="The night boat sails at 02:30.")])
             return len((await memory.conversation_search("night boat")).hits)
 
-    versions = ", ".join(f"{name} {version(name)}" for name in ("apsw", "sqlite-vec"))
-    again = "Reinstall the packages: pip install --force-reinstall apsw sqlite-vec"
+    versions = f"apsw {version('apsw')}"
+    again = "Reinstall the package: pip install --force-reinstall apsw"
     try:
         with tempfile.TemporaryDirectory(prefix="mcp-memory-doctor-") as scratch:
             hits = anyio.run(try_out, scratch)

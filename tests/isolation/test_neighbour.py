@@ -17,7 +17,6 @@ from mcp_memory.core.types import MemoryResults, NewTurn
 from mcp_memory.service.excerpts import ExcerptRequest, shown_memories
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.store.sql import quarantine_rows
-from mcp_memory.store.sqlite.index import nearest_rows
 
 pytestmark = pytest.mark.slow
 
@@ -124,12 +123,7 @@ async def test_a_large_neighbour_with_the_same_words_changes_no_answer_whatever_
     assert beside == alone
 
 
-async def test_nor_does_one_that_is_searched_by_meaning_with_sketches(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(nearest_rows, "_FROM", 600)
-    monkeypatch.setattr(nearest_rows, "_STEP", 200)
-    monkeypatch.setattr(nearest_rows, "CANDIDATES", 20)
+async def test_nor_does_one_that_is_searched_by_meaning(tmp_path: Path) -> None:
     alone = await told(tmp_path / "alone", embedder="bundled", turns=120, beside=0)
     beside = await told(tmp_path / "beside", embedder="bundled", turns=120, beside=900)
     assert beside == alone

@@ -220,7 +220,7 @@ def test_nothing_heavy_is_loaded_when_initialize_is_answered(tmp_path: Path) -> 
         "mcp_server.MemoryServer(load_settings({}, home=sys.argv[1]))\n"
         "print(*sorted(n for n in sys.modules if n in sys.argv[2:]))\n"
     )
-    heavy = ["numpy", "litellm", "tiktoken", "model2vec", "apsw", "sqlite_vec", "Stemmer", "openai"]
+    heavy = ["numpy", "litellm", "tiktoken", "model2vec", "apsw", "Stemmer", "openai"]
     heavy += [f"mcp_memory.{name}" for name in ("core.types", "core.secrets.masking", "server.tools", "service.render")]
     done = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path / "home"), *heavy], capture_output=True, text=True, check=True

@@ -12,19 +12,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import apsw
-import numpy as np
 import pytest
 
 from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.core.types import NewTurn
-from mcp_memory.store.sql import home_rows, tombstone_rows, turn_rows
+from mcp_memory.store.sql import home_rows, turn_rows
 from mcp_memory.store.sqlite.database import Database
 from mcp_memory.store.sqlite.index.outlines import Outlines
 from mcp_memory.store.sqlite.migrations import SCHEMA
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.sqlite.transaction import SqliteTransaction
-from mcp_memory.store.stored_vectors import quantise
-from mcp_memory.store.values import Filters, Vectors
+from mcp_memory.store.values import Filters
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
@@ -246,39 +244,6 @@ def test_a_write_that_fails_leaves_no_trace(home: Path) -> None:
         database.write(fail)
     assert database.read(lambda con: con.execute("SELECT count(*) FROM space").get) == 0
     database.close()
-
-
-def test_the_search_reads_of_vec0_what_vec0_itself_answers(home: Path) -> None:
-    data = np.random.default_rng(3).normal(size=(2_500, 48)).astype(np.float32)
-    store = open_store(home)
-    turns = [NewTurn(role="user", content=f"n{i}") for i in range(len(data))]
-    store.write(
-        "me", turn_rows.append, "s", turn_rows.prepare(turns), now=NOW, vectors=Vectors(identity="m", data=data)
-    )
-    store.write(
-        "you",
-        turn_rows.append,
-        "s",
-        turn_rows.prepare(turns[:9]),
-        now=NOW,
-        vectors=Vectors(identity="m", data=data[:9]),
-    )
-    store.write("me", tombstone_rows.forget, ["t7", "t1300"], reason="", now=NOW)
-    database = Database(home)
-    for row in (6, 77, 1299):
-        query = Vectors(identity="m", data=data[row : row + 1])
-        ours = [hit.id for hit in store.nearest("me", "turn", query, filters=Filters(), limit=20)]
-        stored = quantise(query.data)[0].tobytes()
-        theirs = database.read(
-            lambda con, stored=stored: con.execute(
-                "SELECT 't' || (rowid & 0xffffffffff) FROM turn_vec_1 WHERE embedding MATCH vec_int8(?) AND k = 20 AND space = 1"
-                " ORDER BY distance",
-                (stored,),
-            ).fetchall()
-        )
-        assert len(set(ours) & {id for (id,) in theirs}) >= 19  # the last place may go to a near tie
-    database.close()
-    store.close()
 
 
 # --- homes that cannot be used ----------------------------------------------------------------------

@@ -65,7 +65,6 @@ def test_upkeep_on_a_full_disk_is_refused_in_a_sentence_and_changes_nothing(
 
 
 def test_vectors_that_a_full_disk_does_not_take_are_no_bug(home: Path) -> None:
-    """What sqlite-vec says of a row that it could not write is the same sentence as for every other row."""
     with closing(open_store(home)) as store:
         store.write(
             "default",
@@ -74,8 +73,8 @@ def test_vectors_that_a_full_disk_does_not_take_are_no_bug(home: Path) -> None:
             turn_rows.prepare([NewTurn(role="user", content="The night boat sails.")]),
             now=NOW,
         )
-        store.write("default", lambda tx: vector_tables.ensure(tx.con, "hash", 4096))
-        vectors = Vectors(identity="hash", data=np.ones((1, 4096), np.float32))
+        store.write("default", lambda tx: vector_tables.ensure(tx.con, "hash", 16_384))
+        vectors = Vectors(identity="hash", data=np.ones((1, 16_384), np.float32))
         with no_file_over(2_000_000), pytest.raises(NoRoom, match="free some disk space"):
             store.put_vectors([("default", "t1")], vectors)
         store.put_vectors([("default", "t1")], vectors)

@@ -1,4 +1,4 @@
-"""The embedded engine: one SQLite file with FTS5 and sqlite-vec, and the files next to it.
+"""The embedded engine: one SQLite file with FTS5 and vectors, and the files next to it.
 
     store        transactions, search and upkeep           database        the file, its writer and readers
     home         the folder and its permissions            migrations      the schema, step by step

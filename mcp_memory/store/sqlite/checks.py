@@ -23,7 +23,6 @@ from mcp_memory.store.sql.word_index import INDEXED
 from mcp_memory.store.sqlite import copies
 from mcp_memory.store.sqlite import home as homes
 from mcp_memory.store.sqlite import unreadable as forms
-from mcp_memory.store.sqlite.index import vectors
 from mcp_memory.store.sqlite.index.rowids import ID_BITS
 from mcp_memory.store.sqlite.transaction import SqliteTransaction
 
@@ -58,7 +57,6 @@ def problems(con: apsw.Connection) -> list[str]:
             problems_found.append(
                 f"{name}: the last number of {table} rows is lost. `mcp-memory doctor --repair` finds it again."
             )
-    problems_found += vectors.problems(con)
     return problems_found
 
 

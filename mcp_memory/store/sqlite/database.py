@@ -18,7 +18,6 @@ from __future__ import annotations
 import errno
 import logging
 import queue
-import re
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -35,7 +34,6 @@ from mcp_memory.store.sqlite import copies, unreadable
 from mcp_memory.store.sqlite import home as homes
 from mcp_memory.store.sqlite.migrations import migrate, must_be_current
 from mcp_memory.store.sqlite.transaction import CopyChanges, WritingConnection
-from mcp_memory.store.sqlite.vector_extension import load_vectors
 
 logger = logging.getLogger(__name__)
 
@@ -242,7 +240,6 @@ def _read(
 def _equip(con: apsw.Connection) -> apsw.Connection:
     try:
         con.set_busy_timeout(BUSY_MS)
-        load_vectors(con)
         con.execute("PRAGMA cache_size = -2000; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = ON")
     except BaseException:
         con.close()
@@ -266,13 +263,6 @@ BUSY_MS = 30_000
 _NOT_TAKEN = {apsw.SQLITE_IOERR_WRITE, apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_SHMSIZE}
 """Errors for an exceeded quota or file size; SQLite has an error of full disks only for ENOSPC."""
 
-_NOT_WRITTEN = re.compile(
-    r"Internal sqlite-vec error: could not (?:insert|write|mark|update)"
-    r"|could not write to \w+ blob|Error inserting \w+ into \w+ shadow table|Could not create \S+ shadow table",
-    re.IGNORECASE,
-)
-"""Messages of sqlite-vec if it could not write to its tables; they do not include SQLite's reason."""
-
 
 @contextmanager
 def translate_errors(home: Path, *, so: str = "Nothing was written") -> Generator[None]:
@@ -290,10 +280,6 @@ def translate_errors(home: Path, *, so: str = "Nothing was written") -> Generato
         raise StoreUnavailable(
             f"{path} is damaged ({error}). `mcp-memory doctor --repair` rebuilds it, and keeps this file."
         ) from None
-    except apsw.SQLError as error:
-        if not _NOT_WRITTEN.match(str(error)):
-            raise
-        raise NoRoom(_no_room(home, "the disk or a quota takes no more", so)) from None
     except apsw.IOError as error:
         if getattr(error, "extendedresult", None) in _NOT_TAKEN:
             raise NoRoom(_no_room(home, "the disk or a quota takes no more", so)) from None

@@ -14,6 +14,7 @@ import apsw
 from mcp_memory.core.errors import NewerHome, StoreUnavailable
 from mcp_memory.store.sql import keying, schema
 from mcp_memory.store.sql.transaction import HomeTransaction
+from mcp_memory.store.sqlite import vec0_tables
 
 # Queries use the same text: an index serves only the expression that it was created with.
 OUTLINE_SIZE = "length(CAST(content AS BLOB))"
@@ -109,6 +110,7 @@ SCHEMA: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0004-cached-tokens", _cached_tokens),
     ("0005-keyed-identifiers", _keyed_identifiers),
     ("0006-labels", _labels),
+    ("0007-vector-blocks", vec0_tables.to_blocks),
 ]
 
 

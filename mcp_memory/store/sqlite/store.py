@@ -130,15 +130,6 @@ class SQLiteStore:
         self._db.write(vectors.drop, identity)
 
     def maintain_indexes(self, *, limit: int) -> bool:
-        return self._renew_terms(limit) or self._extend_sketches()
-
-    def _extend_sketches(self) -> bool:
-        if not self._db.read(vectors.due_sketches):
-            return False
-        self._db.write(vectors.extend_sketches)
-        return True
-
-    def _renew_terms(self, limit: int) -> bool:
         batch = self._db.read(terms.next_batch, limit=limit)
         if batch is not None:
             new_terms = terms.terms_of_batch(batch)

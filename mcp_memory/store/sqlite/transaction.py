@@ -125,7 +125,7 @@ class SpaceFiles:
 
 
 class SpaceIndex:
-    """`sql.Index` over FTS5 and sqlite-vec."""
+    """`sql.Index` over FTS5 and blocks of vectors."""
 
     def __init__(self, tx: SqliteTransaction) -> None:
         self._tx = tx

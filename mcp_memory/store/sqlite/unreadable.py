@@ -20,6 +20,7 @@ from mcp_memory.core.text import one_line
 from mcp_memory.store.citations import cited_atoms
 from mcp_memory.store.sql.canvas_rows import groups_of
 from mcp_memory.store.sql.copies import is_line_file
+from mcp_memory.store.sqlite.index import vector_blocks
 
 WRONG = (
     *(AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError),
@@ -149,9 +150,10 @@ def unreadable_values(con: apsw.Connection) -> Iterator[Unreadable]:
                 except WRONG:
                     condition = " AND ".join(f"{key} = ?" for key in keys)
                     yield Unreadable(table=table, column=column, key=condition, values=row[: len(keys)])
-    for index, dimensions in con.execute("SELECT id, dimensions FROM vector_index").fetchall():
+    vector_indexes: Any = con.execute("SELECT id, dimensions FROM vector_index").fetchall()
+    for index, dimensions in vector_indexes:
         made = "SELECT count(*) = 2 FROM main.sqlite_master WHERE name IN (?, ?) AND instr(sql, ?)"
-        if not con.execute(made, (f"turn_vec_{index}", f"atom_vec_{index}", f"INT8[{dimensions}]")).get:
+        if not con.execute(made, (f"turn_vec_{index}", f"atom_vec_{index}", vector_blocks.size_check(dimensions))).get:
             yield Unreadable(table="vector_index", column="id", key="id = ?", values=(index,))
 
 

@@ -1,6 +1,6 @@
-"""The vector leg in SQLite: one `vec0` table of int8 vectors for each model and layer, partitioned by space.
+"""The vector leg in SQLite: for each model and layer, a table with blocks of int8 vectors.
 
-sqlite-vec stores and changes the vectors; `nearest_rows` searches them.
+`vector_blocks` stores the vectors; `nearest_rows` searches them.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from mcp_memory.store.sql import queues
 from mcp_memory.store.sql.filters import is_plain, where
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, number_of
 from mcp_memory.store.sql.word_index import INDEXED, index_queue
-from mcp_memory.store.sqlite.index import nearest_rows
+from mcp_memory.store.sqlite.index import nearest_rows, vector_blocks
 from mcp_memory.store.sqlite.index.outlines import Outlines
-from mcp_memory.store.sqlite.index.rowids import ID_BITS, connection_of, rowid
+from mcp_memory.store.sqlite.index.rowids import connection_of
 from mcp_memory.store.stored_vectors import EMBEDDED_LAYERS, by_layer, normalise, other_dimensions, quantise
 from mcp_memory.store.values import Filters, Layer, Scored, VectorIndex, Vectors
 
@@ -51,11 +51,8 @@ def ensure(con: apsw.Connection, identity: str, dimensions: int) -> None:
         "INSERT INTO vector_index (identity, dimensions) VALUES (?, ?) RETURNING id", (identity, dimensions)
     ).get
     for layer in EMBEDDED_LAYERS:
-        con.execute(f"DROP TABLE IF EXISTS main.{_table(layer, number)}")  # left over from a model without a row
-        con.execute(
-            f"CREATE VIRTUAL TABLE {_table(layer, number)} USING vec0("
-            f"space INTEGER PARTITION KEY, embedding INT8[{dimensions}] distance_metric=cosine)"
-        )
+        con.execute(f"DROP TABLE IF EXISTS {_table(layer, number)}")  # left over from a model without a row
+        vector_blocks.create(con, _table(layer, number), dimensions)
 
 
 def put(
@@ -84,14 +81,13 @@ def put_stored(
     """See `sql.Index.put_stored`."""
     ensure(con, identity, data.shape[1])
     index = con.execute("SELECT id FROM vector_index WHERE identity = ?", (identity,)).get
-    table = _table(layer, index)
-    con.executemany(
-        f"INSERT INTO {table} (rowid, space, embedding)"
-        f" SELECT ?3, space, vec_int8(?4) FROM {layer} WHERE space = ?1 AND id = ?2 AND tombstone IS NULL"
-        f" AND NOT EXISTS (SELECT 1 FROM {table}_rowids WHERE rowid = ?3)",
-        [(space, number, rowid(space, number), data[i].tobytes()) for i, number in enumerate(numbers)],
-    )
-    nearest_rows.add_late_sketches(con, layer, index, space, data.shape[1], numbers)
+    live = f"SELECT 1 FROM {layer} WHERE space = ? AND id = ? AND tombstone IS NULL"
+    rows = {
+        number: vector.tobytes()
+        for number, vector in zip(numbers, data, strict=True)
+        if con.execute(live, (space, number)).get is not None
+    }
+    vector_blocks.put(con, _table(layer, index), space, rows)
 
 
 def put_by_id(con: apsw.Connection, rows: Sequence[tuple[str, str]], vectors: Vectors) -> None:
@@ -103,11 +99,9 @@ def put_by_id(con: apsw.Connection, rows: Sequence[tuple[str, str]], vectors: Ve
 
 def delete(con: apsw.Connection, layer: Layer, space: int, numbers: Sequence[int]) -> None:
     """Remove rows from every model's index."""
-    indexes: Any = con.execute("SELECT id FROM vector_index").fetchall()
-    rows = [(rowid(space, number),) for number in numbers]
-    for (index,) in indexes:
-        con.executemany(f"DELETE FROM {_table(layer, index)} WHERE rowid = ?", rows)
-        nearest_rows.delete_sketches(con, layer, index, space, numbers)
+    indexes: Any = con.execute("SELECT id, dimensions FROM vector_index").fetchall()
+    for index, dimensions in indexes:
+        vector_blocks.erase(con, _table(layer, index), space, numbers, dimensions)
 
 
 def nearest(
@@ -120,7 +114,9 @@ def nearest(
     if not tx.space or index is None or not query.data.any():
         return []
     allowed = _allowed_rows(tx, layer, filters, outlines)
-    hits = nearest_rows.nearest(connection_of(tx), layer, index, tx.space, query.data[0], allowed=allowed, limit=limit)
+    hits = nearest_rows.nearest(
+        connection_of(tx), _table(layer, index), tx.space, query.data[0], allowed=allowed, limit=limit
+    )
     return [Scored(id=f"{layer[0]}{row}", score=cosine) for row, cosine in hits]
 
 
@@ -134,14 +130,10 @@ def read_stored(
     con: apsw.Connection, layer: Layer, space: int, numbers: Sequence[int], identity: str
 ) -> dict[int, NDArray[np.int8]]:
     """See `sql.Index.stored_vectors`."""
-    import numpy as np
-
-    index = con.execute("SELECT id FROM vector_index WHERE identity = ?", (identity,)).get
-    if index is None:
-        return {}
-    sql = f"SELECT embedding FROM {_table(layer, index)} WHERE rowid = ?"
-    rows = ((number, con.execute(sql, (rowid(space, number),)).get) for number in numbers)
-    return {number: np.frombuffer(data, np.int8) for number, data in rows if data is not None}
+    found: Any = con.execute("SELECT id, dimensions FROM vector_index WHERE identity = ?", (identity,)).fetchall()
+    for index, dimensions in found:
+        return vector_blocks.read(con, _table(layer, index), space, numbers, dimensions)
+    return {}
 
 
 def _allowed_rows(tx: Transaction, layer: Layer, filters: Filters, outlines: Outlines) -> NDArray[np.bool_] | None:
@@ -164,38 +156,6 @@ def _allowed_rows(tx: Transaction, layer: Layer, filters: Filters, outlines: Out
     return allowed
 
 
-def due_sketches(con: apsw.Connection) -> list[tuple[Layer, int, int, int]]:
-    """Return (layer, index, space, dimensions) of the tables whose sketches can be extended."""
-    rows: Any = con.execute("SELECT id, dimensions FROM vector_index").fetchall()
-    return [
-        (layer, index, space, dimensions)
-        for index, dimensions in rows
-        for layer in EMBEDDED_LAYERS
-        if (space := nearest_rows.due_space(con, layer, index, dimensions)) is not None
-    ]
-
-
-def extend_sketches(con: apsw.Connection) -> None:
-    """Do a share of the work on all sketches. See `Store.maintain_indexes`."""
-    for table in due_sketches(con):
-        nearest_rows.extend_sketches(con, *table)
-
-
-def problems(con: apsw.Connection) -> list[str]:
-    """Return the missing sketches, a line for each model and layer. Dropping an index rebuilds all of them."""
-    rows: Any = con.execute("SELECT id, identity FROM vector_index").fetchall()
-    lacking = [
-        (nearest_rows.missing_sketches(con, layer, index), layer, identity)
-        for index, identity in rows
-        for layer in EMBEDDED_LAYERS
-    ]
-    return [
-        f"{count} {layer}s have no sketch by {identity}: drop its vectors, and they are recomputed."
-        for count, layer, identity in lacking
-        if count
-    ]
-
-
 def indexes(con: apsw.Connection) -> list[VectorIndex]:
     """Return every model with vectors here, most complete first."""
     rows: Any = con.execute("SELECT id, identity, dimensions FROM vector_index ORDER BY id").fetchall()
@@ -203,9 +163,7 @@ def indexes(con: apsw.Connection) -> list[VectorIndex]:
         VectorIndex(
             identity=identity,
             dimensions=dimensions,
-            embedded=sum(
-                con.execute(f"SELECT count(*) FROM {_table(la, number)}_rowids").get for la in EMBEDDED_LAYERS
-            ),
+            embedded=sum(vector_blocks.count(con, _table(layer, number)) for layer in EMBEDDED_LAYERS),
         )
         for number, identity, dimensions in rows
     ]
@@ -236,12 +194,9 @@ def unembedded(tx: Transaction, identity: str, *, limit: int, seen: Seen) -> lis
         last, start = tx.last(layer), seen.up_to.get((layer, space), 0)
         if last <= start or len(texts) == limit:
             continue
-        of_row = f"v.rowid = r.space << {ID_BITS} | r.id"
-        missing = (
-            "" if index is None else f"NOT EXISTS (SELECT 1 FROM {_table(layer, index)}_rowids v WHERE {of_row}) AND"
-        )
+        missing = "TRUE" if index is None else vector_blocks.is_missing(_table(layer, index), "r")
         rows = tx.all(
-            f"SELECT id, {column} FROM {layer} r WHERE space = :space AND id > ? AND {missing} {INDEXED[layer]}"
+            f"SELECT id, {column} FROM {layer} r WHERE space = :space AND id > ? AND {missing} AND {INDEXED[layer]}"
             " ORDER BY id LIMIT ?",
             *(start, limit - len(texts)),
         )
@@ -262,7 +217,6 @@ def drop(con: apsw.Connection, identity: str) -> None:
     if index is not None:
         for layer in EMBEDDED_LAYERS:
             con.execute(f"DROP TABLE {_table(layer, index)}")
-            nearest_rows.drop_sketches(con, layer, index)
         con.execute("DELETE FROM vector_index WHERE id = ?", (index,))
         queues.look_again(HomeTransaction(con), index_queue(identity))
 

@@ -98,12 +98,12 @@ def _stored_texts(con: apsw.Connection, *, names: bool) -> Iterator[tuple[str, b
         str(name)
         for (name,) in con.execute(
             "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table'"
-            " AND name NOT LIKE 'sqlite_%' AND name NOT LIKE '%\\_row\\__' ESCAPE '\\' ORDER BY name"
+            " AND name NOT LIKE 'sqlite_%' ORDER BY name"
         )
     ]
     for table in tables:
         columns = [str(name) for (name,) in con.execute("SELECT name FROM pragma_table_info(?)", (table,))]
-        hashed = {"sha256", "hash", "digest", "vector", "directions", *({"key"} if table == "home" else ())}
+        hashed = {"sha256", "hash", "digest", "present", "vectors", *({"key"} if table == "home" else ())}
         texts = [name for name in columns if name not in hashed and (f"{table}.{name}" in _NAMING) == names]
         if not texts:
             continue

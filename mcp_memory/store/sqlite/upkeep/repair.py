@@ -16,7 +16,7 @@ from mcp_memory.store.sql import word_index
 from mcp_memory.store.sql.transaction import catch_up_counters, counters_behind
 from mcp_memory.store.sql.word_index import INDEXED, INDEXED_COLUMNS, terms_of_row
 from mcp_memory.store.sqlite import checks, copies
-from mcp_memory.store.sqlite.index import nearest_rows, terms
+from mcp_memory.store.sqlite.index import terms
 from mcp_memory.store.sqlite.index.rowids import ID_BITS, ID_MASK
 from mcp_memory.store.sqlite.transaction import SqliteTransaction
 from mcp_memory.store.values import Layer
@@ -32,7 +32,6 @@ def repair_database(con: apsw.Connection, home: Path, set_aside: SetAside) -> li
         *(line for (name,) in spaces for line in _repair_counters(SqliteTransaction(con, home, name))),
         *_restore_quotes(con),
         *repair_word_index(con),
-        *_drop_broken_sketches(con),
         *_rewrite_copies(con, home, set_aside),
     ]
 
@@ -98,16 +97,6 @@ def _index_missing(con: apsw.Connection, layer: Layer) -> int:
         for space, number, *row in rows:
             terms.insert(con, layer, space, [(number, terms_of_row(layer, *row))])
         after, count = rows[-1][:2], count + len(rows)
-
-
-def _drop_broken_sketches(con: apsw.Connection) -> Iterator[str]:
-    rows: Any = con.execute("SELECT id, identity FROM vector_index").fetchall()
-    layers: tuple[Layer, ...] = ("turn", "atom")
-    for index, identity in rows:
-        for layer in layers:
-            if nearest_rows.missing_sketches(con, layer, index):
-                nearest_rows.drop_sketches(con, layer, index)
-                yield f"The sketches of {layer}s by {identity} are recomputed in the background."
 
 
 # --- copies ------------------------------------------------------------------------------------------

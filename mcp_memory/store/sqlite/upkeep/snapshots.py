@@ -29,7 +29,6 @@ from mcp_memory.store.sql.transaction import to_ms
 from mcp_memory.store.sqlite import unreadable as forms
 from mcp_memory.store.sqlite.migrations import SCHEMA
 from mcp_memory.store.sqlite.transaction import SqliteTransaction
-from mcp_memory.store.sqlite.vector_extension import load_vectors
 
 POINTS_AT_NOTHING = "refers to a missing row"
 _COUNTED = {
@@ -89,11 +88,10 @@ def take(con: apsw.Connection, to: Path) -> None:
 
 @contextmanager
 def open_database(path: Path, *, write: bool = False) -> Generator[apsw.Connection]:
-    """Open a database outside of a home, with the extension that our tables need."""
+    """Open a database outside of a home."""
     flags = apsw.SQLITE_OPEN_READWRITE if write else apsw.SQLITE_OPEN_READONLY
     con = apsw.Connection(str(path), flags=flags | apsw.SQLITE_OPEN_URI)
     try:
-        load_vectors(con)
         con.execute("PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = ON")
         yield con
     finally:
