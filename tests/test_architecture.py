@@ -37,6 +37,7 @@ LAYER_OF = {unit: height for height, units in enumerate(LAYERS) for unit in unit
 # Where each vendor library may be imported; pydantic and anyio are everywhere's.
 VENDORS = {
     "apsw": "store/sqlite/",
+    "simsimd": "store/sqlite/index/nearest_rows.py",
     "psycopg": "store/postgres/",
     "obstore": "store/postgres/objects.py",
     "tiktoken": "core/token_counts.py",
@@ -62,7 +63,7 @@ VENDORS = {
     "anyio": "",
 }
 
-HEAVY = ["litellm", "numpy", "tiktoken", "tokenizers", "model2vec", "fastembed", "mermaidx", "hypothesis"]
+HEAVY = ["litellm", "numpy", "simsimd", "tiktoken", "tokenizers", "model2vec", "fastembed", "mermaidx", "hypothesis"]
 
 SQL = re.compile(
     r"\b(SELECT\b.+\bFROM|INSERT\s+(OR\s+\w+\s+)?INTO|UPDATE\s+\w+\s+SET|DELETE\s+FROM"

@@ -141,7 +141,7 @@ class Relay:
                 return self._cancel(key_of(params.get("requestId")))
             case "tools/call":
                 name, arguments = params.get("name"), params.get("arguments")
-                if "id" in message and self._editor.is_expand_call(name, arguments):
+                if wire.has_id(message) and self._editor.is_expand_call(name, arguments):
                     await self._start_expanding(message, str(name), arguments, tasks)
                     return True
                 self._note(message, call=ProxiedCall(str(name), arguments, message.get("id"), self._client_name))
@@ -150,7 +150,7 @@ class Relay:
         return False
 
     def _note(self, message: Message, call: ProxiedCall | None) -> None:
-        if "id" in message and isinstance(method := message.get("method"), str):
+        if wire.has_id(message) and isinstance(method := message.get("method"), str):
             key = key_of(message["id"])
             self._done.pop(key)
             self._pending[key] = PendingRequest(message["id"], method, call)

@@ -21,6 +21,7 @@ import threading
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any, cast
 
 import anyio
@@ -123,6 +124,12 @@ def to_line(message: Message) -> bytes:
         return text.encode() + b"\n"
     except UnicodeEncodeError:
         return json.dumps(message, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+
+
+def has_id(message: Message) -> bool:
+    """Return whether a message has an id that an answer can contain: a text or a number that JSON can represent."""
+    id = message.get("id")
+    return isinstance(id, str | int) or (isinstance(id, float) and isfinite(id))
 
 
 def key_of(id: object) -> str:

@@ -71,7 +71,7 @@ def put(tx: Transaction, atom: NewAtom, *, now: datetime, work: int | None = Non
     `work` is the number of the job that made the atom, if any. All atoms in `supersedes` must be open.
     """
     if atom.entity:
-        atom = replace(atom, entity=entity_rows.chief(tx, atom.entity))
+        atom = replace(atom, entity=entity_rows.main_name(tx, atom.entity))
         if atom.reader is None:
             atom = replace(atom, single_valued=atom.single_valued or supersession.follows_single(tx, atom))
     quotes = evidence_rows.check_quotes(tx, atom.evidence)
@@ -346,7 +346,7 @@ def superseded_by(tx: Transaction, by: Sequence[str]) -> list[Atom]:
     Sentences that were replaced by a statement from the same words are left out, because nothing ceased to be true.
     """
     numbers = numbers_of(by, "a")
-    return _select(tx, f"r.superseded_by IN ({marks(numbers)}) AND NOT ({supersession.GAVE_WAY})", *numbers)
+    return _select(tx, f"r.superseded_by IN ({marks(numbers)}) AND NOT ({supersession.REPLACED_SENTENCE})", *numbers)
 
 
 def _select(tx: Transaction, which: str, *values: Value) -> list[Atom]:

@@ -150,7 +150,7 @@ def are_quotes_forgotten(tx: Transaction, quotes: Sequence[tuple[int, int, int, 
     )
 
 
-def husk_hash(key: Key, sha256: bytes) -> bytes:
+def purged_hash(key: Key, sha256: bytes) -> bytes:
     """Return the keyed hash that replaces the SHA-256 of a purged turn.
 
     It recognises the same turn if it is given again. Words cannot be tested against it without the key.

@@ -1,4 +1,4 @@
-"""Entities: the people, places and things that atoms are about. Each has a main name (the chief name) and aliases.
+"""Entities: the people, places and things that atoms are about. Each has a main name and aliases.
 
 A name belongs to one entity. Names are compared without case, width and white space. A name stays with the entity that
 it was first given to, so that a wrong guess never merges two persons. The main name of the user is always `user`.
@@ -24,7 +24,7 @@ _HAS_NAME_ALONE = "NOT EXISTS (SELECT 1 FROM mention m WHERE m.space = c.space A
 _KNOWN = f"c.space = :space AND c.entity = c.id AND ({_HAS_NAME_ALONE} OR {_MENTIONED})"
 
 KNOWN = _KNOWN.format("")
-"""The condition that a row `c` is the chief name of an entity that was not completely forgotten."""
+"""The condition that a row `c` is the main name of an entity that was not completely forgotten."""
 _SHOWN = _KNOWN.format(f" AND {quarantine_rows.PASSES}")
 """Like KNOWN, without entities that only quarantined statements mention: their names may be part of an attack."""
 
@@ -35,7 +35,7 @@ def key(name: str) -> str:
     return " ".join(bare.split())
 
 
-def chief(tx: Transaction, name: str) -> str:
+def main_name(tx: Transaction, name: str) -> str:
     """Return the main name of the entity that has this name. An unknown name is returned without extra spaces."""
     stored = tx.get(
         "SELECT c.name FROM entity_name n JOIN entity_name c ON c.space = n.space AND c.id = n.entity"
@@ -129,7 +129,7 @@ def names(tx: Transaction, known_names: Iterable[str]) -> dict[str, tuple[str, .
         sorted(set(keys.values())),
     )
     aliases = aliases_of(tx, [entity for _, _, entity in rows])
-    names_by_key = {name_key: (chief, *aliases[entity]) for name_key, chief, entity in rows}
+    names_by_key = {name_key: (name, *aliases[entity]) for name_key, name, entity in rows}
     return {name: names_by_key[name_key] for name, name_key in keys.items() if name_key in names_by_key}
 
 

@@ -514,10 +514,11 @@ def _same_statement(context: ImportContext, row: AtomRow) -> str | None:
     if row.reader is None:
         alike, kinds = "r.reader IS NULL AND r.kind = ?", [row.kind]
     else:
-        alike, kinds = supersession.GAVE_WAY if _gave_way(row) else f"NOT ({supersession.GAVE_WAY})", []
+        replaced = supersession.REPLACED_SENTENCE
+        alike, kinds = replaced if _is_replaced_sentence(row) else f"NOT ({replaced})", []
     if row.fact is not None:
-        chief = entity_rows.chief(context.tx, row.fact.entity)
-        own_fact = (entity_rows.key(chief), row.fact.relation, fold(row.fact.value))
+        main_name = entity_rows.main_name(context.tx, row.fact.entity)
+        own_fact = (entity_rows.key(main_name), row.fact.relation, fold(row.fact.value))
     for number, since, until, entity, relation, value in context.tx.all(
         "SELECT r.id, r.valid_from, r.valid_to, f.entity_key, f.relation, f.value FROM atom r"
         " LEFT JOIN fact f ON f.space = r.space AND f.atom = r.id WHERE r.space = :space AND r.folded = ?"
@@ -531,7 +532,7 @@ def _same_statement(context: ImportContext, row: AtomRow) -> str | None:
     return None
 
 
-def _gave_way(row: AtomRow) -> bool:
+def _is_replaced_sentence(row: AtomRow) -> bool:
     return row.reader is not None and row.valid_to == row.valid_from
 
 
@@ -555,7 +556,7 @@ def _update_atom(context: ImportContext, row: AtomRow, number: int) -> None:
         tx.run("UPDATE atom SET label = ? WHERE space = :space AND id = ?", row.label, number)
     changed = evidence_rows.add_quotes(tx, number, _quotes(context, row))
     successor = context.name(row.superseded_by)
-    if _gave_way(row) and reader is None:
+    if _is_replaced_sentence(row) and reader is None:
         row = replace(row, valid_to=None)
     if until is None and row.valid_to is not None:
         until, changed = max(since, to_ms(row.valid_to)), True
@@ -586,7 +587,7 @@ def _supersession(context: ImportContext, row: AtomRow) -> supersession.Superses
         rival = context.tx.one(
             "SELECT atom, valid_from FROM fact WHERE space = :space AND entity_key = ? AND relation = ?"
             " AND single_valued = 1 AND valid_to IS NULL AND tombstone IS NULL",
-            *(entity_rows.key(entity_rows.chief(context.tx, row.fact.entity)), row.fact.relation),
+            *(entity_rows.key(entity_rows.main_name(context.tx, row.fact.entity)), row.fact.relation),
         )
         if rival is not None and rival[1] > to_ms(row.valid_from):
             until, by = rival[1], rival[0]
@@ -629,12 +630,12 @@ def _insert_atom(
     for older in superseded.ends:
         _end(tx, older, by=number, at=to_ms(row.valid_from))
     if row.fact is not None:
-        chief = entity_rows.chief(tx, row.fact.entity)
+        main_name = entity_rows.main_name(tx, row.fact.entity)
         tx.insert(
             "fact",
-            **row_codec.columns_of(tx, replace(row.fact, entity=chief)),
+            **row_codec.columns_of(tx, replace(row.fact, entity=main_name)),
             atom=number,
-            entity_key=entity_rows.key(chief),
+            entity_key=entity_rows.key(main_name),
             valid_from=to_ms(row.valid_from),
             valid_to=superseded.until,
         )

@@ -198,7 +198,7 @@ class _Erasure:
             "UPDATE turn SET content = '', name = NULL, told = NULL, sha256 = ?, client_id = ?, purged_at = ?"
             " WHERE space = :space AND id = ?",
             [
-                (digests.husk_hash(key, bytes(sha256)), client and digests.purged_id(key, client), at, number)
+                (digests.purged_hash(key, bytes(sha256)), client and digests.purged_id(key, client), at, number)
                 for number, sha256, client in hashes
             ],
         )

@@ -27,7 +27,7 @@ def put(tx: Transaction, new: NewRef, *, refuse: bool = True) -> Ref:
     for length in (12, 16, 24, 64):  # 48 bits may collide eventually; then the id grows
         id = f"r-{digest[:length]}"
         existing = _find(tx, id) or _find_purged(tx, id)
-        if existing is None or existing[0].sha256 == digest or _is_husk_of(tx, existing[1], digest):
+        if existing is None or existing[0].sha256 == digest or _is_purged(tx, existing[1], digest):
             break
     else:
         raise AssertionError("two contents with one SHA-256")
@@ -105,7 +105,7 @@ def read_bytes(tx: Transaction, id: str) -> bytes:
     return data
 
 
-def _is_husk_of(tx: Transaction, tombstone: int | None, sha256: str) -> bool:
+def _is_purged(tx: Transaction, tombstone: int | None, sha256: str) -> bool:
     return tombstone is not None and digests.forgotten_ref(tx, sha256) == tombstone
 
 

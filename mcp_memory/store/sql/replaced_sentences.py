@@ -1,8 +1,8 @@
 """Replaces sentences (statements that a program extracted) by statements of a model, or by explicit statements.
 
 A replaced sentence ends when it began, as if it was never true. Nothing has changed for the user, so lists of ended
-statements leave it out (`supersession.GAVE_WAY`). Its successor is the statement that is based on the same words, if
-there is one.
+statements leave it out (`supersession.REPLACED_SENTENCE`). Its successor is the statement that is based on the same
+words, if there is one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mcp_memory.store.sql import evidence_rows, quarantine_rows, supersession
 from mcp_memory.store.sql.transaction import Transaction, numbers_of
 
 READ_BY_A_MODEL = "A model has read these words."
-"""Why a sentence ended: it gave way to the statements of a model."""
+"""Why a sentence ended: statements of a model replaced it."""
 STATED_AGAIN = "It was stated again in the same words."
 """Why a sentence ended: it is an explicit statement now."""
 _BY_USER = "t.space = :space AND t.role = 'user' AND t.tombstone IS NULL"
@@ -30,7 +30,7 @@ class _Overlap:
     number: int
 
 
-def give_way(tx: Transaction, *, waits: bool) -> None:
+def end_replaced(tx: Transaction, *, waits: bool) -> None:
     """End the sentences whose turns a model has read completely.
 
     A statement with overlapping evidence replaces the sentence. If there is none, the sentence is withdrawn, unless it

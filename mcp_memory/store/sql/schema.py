@@ -118,7 +118,7 @@ _JOBS = """
 
 # Atoms with their evidence, facts and entities; scenes and personas, each version. `evidence` holds the words that an
 # atom is based on. `entity_name` has every name and alias, its key without case and width; `entity` is the row of the
-# chief name. `source` is the speaker that an atom relies on; `held` is a turn or an atom (`t8`, `a5`) in quarantine.
+# main name. `source` is the speaker that an atom relies on; `held` is a turn or an atom (`t8`, `a5`) in quarantine.
 _KNOWLEDGE = """
     CREATE TABLE atom (
         space INTEGER NOT NULL REFERENCES space, id INTEGER NOT NULL,

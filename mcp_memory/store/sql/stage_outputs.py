@@ -64,11 +64,11 @@ def commit(tx: Transaction, work: str | None, output: StageOutput, *, outcome: O
     match output:
         case Extraction():
             _add_drafts(tx, job, output)
-            replaced_sentences.give_way(tx, waits=bool(drafts(tx, limit=1)))
+            replaced_sentences.end_replaced(tx, waits=bool(drafts(tx, limit=1)))
             sentence_rows.skip_read_turns(tx)
         case Merge():
             written = _merge_drafts(tx, job, output, now=now)
-            replaced_sentences.give_way(tx, waits=bool(drafts(tx, limit=1)))
+            replaced_sentences.end_replaced(tx, waits=bool(drafts(tx, limit=1)))
             return Committed(atoms=written)
         case Readings():
             for atom in output.atoms:

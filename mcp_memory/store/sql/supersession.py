@@ -28,7 +28,7 @@ _VALUE = (
 )
 
 
-GAVE_WAY = "r.reader IS NOT NULL AND r.valid_to IS NOT NULL AND r.valid_to = r.valid_from"
+REPLACED_SENTENCE = "r.reader IS NOT NULL AND r.valid_to IS NOT NULL AND r.valid_to = r.valid_from"
 """The condition that a row `r` of atoms is a sentence that gave way to a statement (`replaced_sentences`)."""
 
 
@@ -134,7 +134,7 @@ def because_of(because: str | None, label: str | None, older: str | None) -> str
 
 def replaced_under(tx: Transaction, tombstone: int) -> list[int]:
     """Return the atoms that the explicit atoms under a tombstone replaced."""
-    sql = f"SELECT r.id FROM atom r WHERE r.space = :space AND r.superseded_by = ? AND NOT ({GAVE_WAY})"
+    sql = f"SELECT r.id FROM atom r WHERE r.space = :space AND r.superseded_by = ? AND NOT ({REPLACED_SENTENCE})"
     return [older for number, *_ in _replacements(tx, tombstone) for older in tx.column(sql, number)]
 
 

@@ -85,7 +85,7 @@ def undo(tx: Transaction, tombstone: str, *, now: datetime, redrawn: Sequence[Ca
     row = tx.one("SELECT undone_at, purged_at FROM tombstone WHERE space = :space AND id = ?", number)
     if row is None or row[0] is not None:
         raise NotFound(f"There is nothing to restore under {one_line(tombstone, 20)}, or it was restored already.")
-    if row[1] is not None or _is_husk(tx, number):
+    if row[1] is not None or _is_purged(tx, number):
         raise NotFound(f"The rows forgotten under x{number} were purged and cannot be restored.")
     _refuse_lost_evidence(tx, number)
     gone, topics = tombstone_of(tx, number), _topics(tx, number)
@@ -138,7 +138,7 @@ def _reindex(tx: Transaction, layer: Layer, tombstone: int) -> None:
         tx.index.put_terms(layer, [(number, word_index.terms_of_row(layer, *row))])
 
 
-def _is_husk(tx: Transaction, tombstone: int) -> bool:
+def _is_purged(tx: Transaction, tombstone: int) -> bool:
     return any(
         tx.one(
             f"SELECT 1 FROM {table} WHERE space = :space AND tombstone = ? AND purged_at IS NOT NULL LIMIT 1", tombstone
@@ -299,7 +299,7 @@ def reach_of(tx: Transaction, ids: Sequence[str]) -> Reach:
     tasks = tuple(id for id in named if _is_task(id))
     turns, atoms = set(named_turns), set(named_atoms)
     while True:
-        notes, groundless = _notes(tx, atoms), _atoms_based_only_on(tx, turns) | _gave_way(tx, atoms)
+        notes, groundless = _notes(tx, atoms), _atoms_based_only_on(tx, turns) | _replaced_sentences(tx, atoms)
         if notes <= turns and groundless <= atoms:
             break
         turns |= notes
@@ -405,10 +405,10 @@ def _with_words_of(
     }
 
 
-def _gave_way(tx: Transaction, atoms: Collection[int]) -> set[int]:
+def _replaced_sentences(tx: Transaction, atoms: Collection[int]) -> set[int]:
     """Return the sentences that these statements have replaced (`replaced_sentences`)."""
-    of_space = f"SELECT r.id FROM atom r WHERE r.space = :space AND r.tombstone IS NULL AND {supersession.GAVE_WAY}"
-    return _select_numbers(tx, f"{of_space} AND r.superseded_by IN ({{}})", atoms)
+    sql = f"SELECT r.id FROM atom r WHERE r.space = :space AND r.tombstone IS NULL AND {supersession.REPLACED_SENTENCE}"
+    return _select_numbers(tx, f"{sql} AND r.superseded_by IN ({{}})", atoms)
 
 
 def _evidence_turns(tx: Transaction, atoms: Collection[int]) -> set[int]:

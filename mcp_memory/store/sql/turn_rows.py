@@ -266,11 +266,11 @@ def _not_yet_stored(
         key = digests.key_of(tx)
         plain = {place for place, (*_, purged) in enumerate(reversed(rows)) if purged is None}
         stored_keys = [
-            (id, digests.husk_hash(key, digest) if place in plain else digest)
+            (id, digests.purged_hash(key, digest) if place in plain else digest)
             for place, (id, digest) in enumerate(stored_keys)
         ]
-        new_husks = [(id, digests.husk_hash(key, digest)) for id, digest in new_keys]
-        start, repeated = _find_repeated_run(stored_keys, new_husks)
+        purged_keys = [(id, digests.purged_hash(key, digest)) for id, digest in new_keys]
+        start, repeated = _find_repeated_run(stored_keys, purged_keys)
     else:
         start, repeated = _find_repeated_run(stored_keys, new_keys)
     seen: set[tuple[str | None, bytes]] = set()

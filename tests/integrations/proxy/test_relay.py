@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
@@ -12,7 +13,7 @@ from typing import Any
 import anyio
 import apsw
 import pytest
-from hypothesis import HealthCheck, given
+from hypothesis import HealthCheck, example, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
@@ -538,6 +539,8 @@ MESSAGES: st.SearchStrategy[Any] = st.dictionaries(KEYS, VALUES, max_size=6) | s
 
 
 @given(said=st.lists(MESSAGES, max_size=6), answered=st.lists(MESSAGES | VALUES, max_size=3))
+@example(said=[{"method": "tools/call", "id": math.inf}], answered=[])
+@example(said=[{"method": "tools/call", "id": [math.nan], "params": {"name": "expand_result"}}], answered=[])
 @hypothesis_settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 async def test_no_message_of_either_side_ends_the_relay(
     settings: Settings, said: list[Any], answered: list[Any]
