@@ -20,7 +20,7 @@ from itertools import count
 from anyio import to_thread
 
 from mcp_memory.core.token_counts import token_counter
-from mcp_memory.integrations.hooks.conversations import recall_beyond_context
+from mcp_memory.integrations.hooks.answers import recall_beyond_context
 from mcp_memory.service.memory import Memory
 from mcp_memory.service.render import render
 

@@ -18,7 +18,7 @@ from bench.fuzz.material import json_bytes, lines
 from bench.fuzz.target import Target, is_short, object_in, text_of
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.integrations.clients import json_text, toml_text
-from mcp_memory.integrations.hooks import conversations, tool_outputs
+from mcp_memory.integrations.hooks import answers, tool_outputs
 from mcp_memory.integrations.importers import agent_logs, chat_exports
 from mcp_memory.integrations.importers.history import ImportOptions, records, source_of, survey
 from mcp_memory.integrations.importers.log_file import LogChunk, agent_of, read_chunks
@@ -63,7 +63,7 @@ def _import(data: bytes) -> None:
         assert repr(first) == repr(second)
 
 
-def _packed(value: bytes, name: str = "conversations.json") -> bytes:
+def _packed(value: bytes, name: str = "answers.json") -> bytes:
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(zipfile.ZipInfo(name, (2026, 1, 1, 0, 0, 0)), value)
@@ -238,7 +238,7 @@ def _hook(data: bytes) -> None:
     given: Any = object_in(data)
     for client in AGENTS:
         for name in ("SessionStart", "UserPromptSubmit", "PostToolUse", "PostCompact", "Stop", "BeforeAgent"):
-            event = conversations.parse_event(client, name, given)
+            event = answers.parse_event(client, name, given)
             if event is None or event.call is None:
                 continue
             call = event.call

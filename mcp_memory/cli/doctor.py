@@ -31,7 +31,7 @@ from mcp_memory.core.errors import InvalidInput, McpMemoryError, ModelFailed
 from mcp_memory.core.paths import foreign_files
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.core.types import NewTurn
-from mcp_memory.integrations.hooks.endpoint import health
+from mcp_memory.integrations.hooks.daemon_files import health
 from mcp_memory.models.client_llm import ClientLLM
 from mcp_memory.models.embed.factory import make_embedder
 from mcp_memory.models.metered import make_llm, make_llms_by_purpose

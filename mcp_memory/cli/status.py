@@ -80,7 +80,7 @@ def _empty_status() -> dict[str, Any]:
 def _environment_status(home: Path) -> dict[str, Any]:
     """Return the status of hooks, backups and environment variables."""
     from mcp_memory.core.config import unknown_variables
-    from mcp_memory.integrations.hooks.endpoint import health
+    from mcp_memory.integrations.hooks.daemon_files import health
     from mcp_memory.service.upkeep.backup import folder_of, list_backups
 
     hooks = health(home, now=datetime.now())

@@ -13,7 +13,7 @@ from mcp_memory.cli.main import program
 from mcp_memory.core.config import load_settings, require_home
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.private_files import make_folder
-from mcp_memory.integrations.hooks.endpoint import daemon_files
+from mcp_memory.integrations.hooks.daemon_files import daemon_files
 from mcp_memory.models.embed.factory import make_embedder
 from mcp_memory.service.memory import open_memory
 from tests.cli.conftest import unwrapped

@@ -16,7 +16,7 @@ import pytest
 from mcp_memory.core.errors import McpMemoryError
 from mcp_memory.core.process_registry import all_processes, register
 from mcp_memory.core.types import NewTurn
-from mcp_memory.integrations.hooks.endpoint import DaemonEndpoint, daemon_files, endpoint_files, pending_logs
+from mcp_memory.integrations.hooks.daemon_files import DaemonEndpoint, daemon_files, endpoint_files, pending_logs
 from mcp_memory.service.memory import open_memory
 from mcp_memory.store.sqlite.home import identity, identity_problem
 from mcp_memory.store.sqlite.store import open_store

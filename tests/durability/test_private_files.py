@@ -14,7 +14,7 @@ import pytest
 
 from mcp_memory.core.private_files import make_folder, open_private, touch
 from mcp_memory.core.types import NewTurn
-from mcp_memory.integrations.hooks.endpoint import DaemonEndpoint, PendingLog, daemon_files, make_folders
+from mcp_memory.integrations.hooks.daemon_files import DaemonEndpoint, PendingLog, daemon_files, make_folders
 from mcp_memory.service.memory import open_memory
 from mcp_memory.service.upkeep.rebuild import rebuild
 from mcp_memory.service.upkeep.repair import repair

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from mcp_memory.core.types import NewTurn, Source, StatementKind
-from mcp_memory.integrations.hooks.conversations import opening_text, recall_beyond_context
+from mcp_memory.integrations.hooks.answers import opening_text, recall_beyond_context
 from mcp_memory.service.memory import Memory
 from mcp_memory.service.render import render
 from mcp_memory.testing import FixedClock

@@ -1,9 +1,9 @@
 """Commands that clients run at the events of a conversation, and the hook daemon that answers them.
 
     command         the process that a client runs: asks the daemon, or starts it; never fails
-    endpoint        where hook and daemon find each other; pending logs; the health of hooks
     daemon          the process that keeps the memory open
-    conversations   what happens at each event, and which texts each conversation's context already contains
+    daemon_files    the files by which hook and daemon find each other; pending logs; the health of hooks
+    answers         the answer to each event, and which texts each conversation's context already contains
     tool_outputs    offloads large tool outputs
     transcripts     the clients' logs: followed as they grow, searched for earlier recalls
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from mcp_memory.core.private_files import touch
 from mcp_memory.integrations.hooks import Kind, kind_of
-from mcp_memory.integrations.hooks.endpoint import (
+from mcp_memory.integrations.hooks.daemon_files import (
     ACKNOWLEDGED,
     PROTOCOL,
     DaemonEndpoint,
@@ -79,7 +79,7 @@ def answer(event: str, client: str, payload: bytes, *, home: Path | None = None,
 
 
 def _leave_note(files: DaemonFiles, client: str, payload: bytes, *, flushed: bool) -> None:
-    from mcp_memory.integrations.hooks.endpoint import PendingLog, make_folders
+    from mcp_memory.integrations.hooks.daemon_files import PendingLog, make_folders
 
     make_folders(files)
     fields = json.loads(payload)

@@ -35,8 +35,8 @@ from mcp_memory.core.private_files import open_private, opener
 from mcp_memory.core.process_registry import try_lock
 from mcp_memory.core.regular_files import OpenedFolder, remove_own
 from mcp_memory.integrations.hooks import Kind
-from mcp_memory.integrations.hooks.conversations import Conversations, HookAnswer, HookEvent, parse_event
-from mcp_memory.integrations.hooks.endpoint import (
+from mcp_memory.integrations.hooks.answers import Conversations, HookAnswer, HookEvent, parse_event
+from mcp_memory.integrations.hooks.daemon_files import (
     ACKNOWLEDGED,
     PROTOCOL,
     DaemonEndpoint,

@@ -26,7 +26,7 @@ from mcp_memory.core.errors import InvalidInput, McpMemoryError
 from mcp_memory.core.logs import SafeText
 from mcp_memory.core.regular_files import open_regular
 from mcp_memory.core.secrets.masking import holds_key
-from mcp_memory.integrations.hooks.endpoint import DaemonFiles, PendingLog
+from mcp_memory.integrations.hooks.daemon_files import DaemonFiles, PendingLog
 from mcp_memory.integrations.importers.follow import follow_log
 from mcp_memory.integrations.importers.records import agent_named, list_of, object_of, session_name
 

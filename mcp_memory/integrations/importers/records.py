@@ -301,7 +301,10 @@ _OF_SEED = frozenset({"sessionKey", "sessionId", "conversations"})
 
 
 def generic_records(source: SourceValue, skipped: SkippedParts) -> Iterator[ImportedTurn | ImportProblem]:
-    """Yield the turns of a turn, a conversation, a seed, or a list of seeds."""
+    """Yield the turns in a JSON object, and its problems.
+
+    The object is a turn, a conversation, a seed, or has a list of seeds as `sessions`.
+    """
     yield from _value_records(source.value, source.where, source.number, skipped, seeds_only=False)
 
 

@@ -285,7 +285,10 @@ class Relay:
             self._slots.release()
 
     def _match_request(self, message: Message | list[Any]) -> PendingRequest | None:
-        """Return the pending request that this message answers; a batch answers several, and is not edited."""
+        """Remove the pending request that this message answers, and return it.
+
+        For a batch, all its requests are removed and None is returned, because batches are not edited.
+        """
         if isinstance(message, list):
             for item in message:
                 if isinstance(item, dict):

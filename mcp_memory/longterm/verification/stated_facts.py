@@ -145,9 +145,10 @@ class _Reader:
         return free | self._words("place") if set(_tokens(relation)) - free else free
 
     def _without_relation(self, words: Sequence[str], relation: str, *, is_user: bool) -> tuple[list[str] | None, str]:
-        """Return the words without those of a relation, and the ending of its verb as said if that differs, else "".
+        """Return the words that remain without those of a relation, and the ending of an inflected verb.
 
-        Instead of the words, return None if a word of the relation is missing that is not free.
+        The ending is "" if each word has the same form as in the relation. The words are None if the relation has a word
+        that is neither among them nor free.
         """
         left, ending = list(words), ""
         for part in _tokens(_NOT.sub(" not", relation.lower().replace("’", "'"))):

@@ -336,9 +336,10 @@ class CompressionRules:
         return "mild" if share >= self.mild else "none"
 
     def gain(self, *, removed: int, behind: int, calls: int) -> float:
-        """Return the saving of a batch beyond `worth` times its cost, in tokens at full price.
+        """Return the saving of a batch minus `worth` times its cost, in tokens at full price.
 
-        `behind` tokens would be read at full price again; the model has been called `calls` times so far.
+        `removed` tokens are saved in this call and each further one; `behind` tokens lose the cache once. The model has
+        been called `calls` times so far.
         """
         further = calls if self.further_calls is None else self.further_calls
         saves = removed * self.cached_price * (1 + further)

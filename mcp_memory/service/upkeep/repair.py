@@ -83,7 +83,10 @@ def repair(home: Path, *, now: datetime) -> Repaired:
 
 
 def _rebuild_if_needed(home: Path, *, now: datetime) -> Rebuilt | None:
-    """Rebuild a database that is missing, damaged or lacks rows of the files; None if nothing was rebuilt."""
+    """Rebuild the database if it is missing or damaged, or lacks rows that the files have.
+
+    Returns None if the database was not replaced. Raises NoRoom and NewerHome, which are not damage.
+    """
     needed = not (home / DATABASE).exists()
     if not needed:
         try:

@@ -111,7 +111,10 @@ class Parts:
     def parse_time(
         self, text: str | None, what: str, *, now: datetime | None = None, end: bool = False
     ) -> datetime | None:
-        """Return the moment that the argument `what` names; None for no text."""
+        """Return the moment that a text names, or None if it is empty; see `intervals.parse_time`.
+
+        Phrases are relative to `now`, by default the current time. InvalidInput names the argument `what`.
+        """
         from mcp_memory.language.when.intervals import parse_time
 
         return parse_time(text, what=what, now=now or self.now(), end=end) if text else None

@@ -92,9 +92,7 @@ class StatementVerbs(Verbs):
         is the agent's note of what it did, and needs no words of the user, unless other words of the user than
         the promise state the same. Words of the user close only promises about the same matter.
         """
-        from mcp_memory.longterm.similar_statements import similar
-        from mcp_memory.longterm.statements import explicit_atom
-        from mcp_memory.longterm.supersession import (
+        from mcp_memory.longterm.corrections import (
             check_closing,
             entities_of_correction,
             fact_still_stated,
@@ -103,6 +101,8 @@ class StatementVerbs(Verbs):
             promises_to_close,
             superseded_ids,
         )
+        from mcp_memory.longterm.similar_statements import similar
+        from mcp_memory.longterm.statements import explicit_atom
         from mcp_memory.longterm.validity import with_end
 
         parts, store, now = self._parts, self._store, self._parts.now()
@@ -192,7 +192,7 @@ class StatementVerbs(Verbs):
     @in_thread
     def still_stated(self, text: str, *, supersedes: Sequence[str]) -> bool:
         """Return whether a statement with this text would keep a fact of the statements that it `supersedes`."""
-        from mcp_memory.longterm.supersession import fact_still_stated
+        from mcp_memory.longterm.corrections import fact_still_stated
 
         older = self._store.read(self.space, atom_rows.by_ids, supersedes)
         return fact_still_stated(self._store, self.space, text, older) is not None

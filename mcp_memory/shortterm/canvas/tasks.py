@@ -60,9 +60,9 @@ def choose_task(
 ) -> TaskChoice:
     """Return the task of a call.
 
-    `active` is the session's current canvas, `earlier` are its other canvases. Without `task` the active canvas
-    continues; without either, the hint or the tool names a new task.
-    Raises InvalidInput for a task that is named like a path.
+    `active` is the session's current canvas, `earlier` are its other canvases; `task` names one of them, or a new task.
+    Without it the active canvas continues; without either, the hint or the tool names a new task. Raises InvalidInput
+    as `check_task` does.
     """
     if task is None:
         goal = clean(goal_hint, GOAL_LIMIT) or f"Work with {clean(tool, 60)}"

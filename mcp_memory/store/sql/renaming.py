@@ -70,9 +70,9 @@ def rename_in_logs(tx: Transaction, name: str) -> None:
 
 
 def rename_session(tx: Transaction, number: int, name: str) -> set[str]:
-    """Give a session a neutral name. Returns the paths of the line files that must be rewritten.
+    """Replace the name `name` of a session by a neutral one, also in the files of its results.
 
-    The files of its results are rewritten with the new name; the raw bytes in them do not change.
+    The raw bytes of the results do not change. Returns the paths of the line files that must be rewritten.
     """
     new = neutral_session(digests.key_of(tx), name)
     tx.run("UPDATE session SET name = ? WHERE space = :space AND id = ?", new, number)

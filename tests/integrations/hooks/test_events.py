@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from mcp_memory.core.types import NewTurn
-from mcp_memory.integrations.hooks import conversations
-from mcp_memory.integrations.hooks.conversations import Conversations, HookEvent, ToolResponse
-from mcp_memory.integrations.hooks.endpoint import DaemonFiles
+from mcp_memory.integrations.hooks import answers
+from mcp_memory.integrations.hooks.answers import Conversations, HookEvent, ToolResponse
+from mcp_memory.integrations.hooks.daemon_files import DaemonFiles
 from mcp_memory.integrations.hooks.tool_outputs import offload_output
 from mcp_memory.integrations.importers.log_lines import summary_id
 from mcp_memory.service.memory import Memory, open_memory
@@ -42,50 +42,45 @@ def bash(stdout: str, command: str = "make log", **more: Any) -> ToolResponse:
 
 
 async def test_with_an_empty_memory_a_conversation_begins_with_one_line(memory: Memory) -> None:
-    told = await conversations.opening_text(memory, SESSION, source="startup", recorded=True)
+    told = await answers.opening_text(memory, SESSION, source="startup", recorded=True)
     assert "\n" not in told
     assert SESSION in told
-    assert await conversations.opening_text(memory, SESSION, source="startup", recorded=False) == ""
+    assert await answers.opening_text(memory, SESSION, source="startup", recorded=False) == ""
 
 
 async def test_a_new_conversation_is_told_what_waits_for_its_agent_to_read_it(memory: Memory, home: Path) -> None:
     await memory.record_turns([NewTurn(role="user", content=f"Berth {n} is free.") for n in range(25)], session="old")
-    told = await conversations.opening_text(memory, SESSION, source="startup", recorded=True)
+    told = await answers.opening_text(memory, SESSION, source="startup", recorded=True)
     assert "25 turns are not distilled. When the user is done, call distill." in told
-    assert "distill" not in await conversations.opening_text(memory, SESSION, source="compact", recorded=True)
+    assert "distill" not in await answers.opening_text(memory, SESSION, source="compact", recorded=True)
     async with open_memory(home=home, embedder="none", llm="openai/any", distil=False) as read_by_a_model:
-        assert "distill" not in await conversations.opening_text(
-            read_by_a_model, SESSION, source="startup", recorded=True
-        )
+        assert "distill" not in await answers.opening_text(read_by_a_model, SESSION, source="startup", recorded=True)
 
 
 async def test_a_conversation_begins_with_what_is_known_unless_its_context_has_it(memory: Memory) -> None:
     await memory.remember("The user's ferry sails on Fridays.", typed=True)
-    told = await conversations.opening_text(memory, SESSION, source="startup", recorded=True)
+    told = await answers.opening_text(memory, SESSION, source="startup", recorded=True)
     assert '<mcp-memory-recall part="stable">' in told
     assert "sails on Fridays" in told
-    assert await conversations.opening_text(memory, SESSION, source="resume", recorded=True, shown=[told]) == ""
+    assert await answers.opening_text(memory, SESSION, source="resume", recorded=True, shown=[told]) == ""
 
 
 async def test_after_a_compaction_the_task_at_hand_is_shown(memory: Memory) -> None:
     await offload_output(memory, SESSION, bash(LOG))
-    before = await conversations.opening_text(memory, SESSION, source="resume", recorded=True)
-    after = await conversations.opening_text(memory, SESSION, source="compact", recorded=True)
+    before = await answers.opening_text(memory, SESSION, source="resume", recorded=True)
+    after = await answers.opening_text(memory, SESSION, source="compact", recorded=True)
     assert "flowchart" not in before
     assert "flowchart" in after
-    assert len(after) <= conversations.MAX_CHARS
+    assert len(after) <= answers.MAX_CHARS
 
 
 async def test_a_prompt_is_told_what_it_needs_once(memory: Memory) -> None:
     await memory.remember("The harbour master of Torvik is Odd Berge.", typed=True)
     await memory.record_turns([NewTurn(role="user", content="The pump at quay seven leaks oil.")], session="another")
-    told = await conversations.recall_beyond_context(memory, SESSION, "Who is harbour master of Torvik?", shown=[])
+    told = await answers.recall_beyond_context(memory, SESSION, "Who is harbour master of Torvik?", shown=[])
     assert "Odd Berge" in told
-    assert (
-        await conversations.recall_beyond_context(memory, SESSION, "Who is harbour master of Torvik?", shown=[told])
-        == ""
-    )
-    other = await conversations.recall_beyond_context(memory, SESSION, "Which pump leaks oil?", shown=[told])
+    assert await answers.recall_beyond_context(memory, SESSION, "Who is harbour master of Torvik?", shown=[told]) == ""
+    other = await answers.recall_beyond_context(memory, SESSION, "Which pump leaks oil?", shown=[told])
     assert "quay seven" in other
     assert "Odd Berge" not in other
 
@@ -93,7 +88,7 @@ async def test_a_prompt_is_told_what_it_needs_once(memory: Memory) -> None:
 async def test_a_prompt_that_nothing_is_known_of_is_told_nothing(memory: Memory) -> None:
     await memory.remember("The harbour master of Torvik is Odd Berge.", typed=True)
     for prompt in ("Write a function that sorts numbers.", "thanks!", "", "?", "\x00\ud800" * 3, "word " * 50_000):
-        assert await conversations.recall_beyond_context(memory, SESSION, prompt, shown=[]) == ""
+        assert await answers.recall_beyond_context(memory, SESSION, prompt, shown=[]) == ""
 
 
 async def test_what_only_matches_by_chance_is_not_told(memory: Memory) -> None:
@@ -103,7 +98,7 @@ async def test_what_only_matches_by_chance_is_not_told(memory: Memory) -> None:
         session="another",
     )
     for prompt in ("What is 17 times 24?", "Why is that?", "Go on.", "Fix it."):
-        assert await conversations.recall_beyond_context(memory, SESSION, prompt, shown=[]) == ""
+        assert await answers.recall_beyond_context(memory, SESSION, prompt, shown=[]) == ""
 
 
 async def test_what_was_said_in_this_context_is_not_recalled_until_it_is_compacted(memory: Memory) -> None:
@@ -117,12 +112,10 @@ async def test_what_was_said_in_this_context_is_not_recalled_until_it_is_compact
         session=SESSION,
     )
     question = "Where hangs the spare key of the boathouse?"
-    assert await conversations.recall_beyond_context(memory, SESSION, question, shown=[]) == ""
-    assert "behind the clock" in await conversations.recall_beyond_context(
-        memory, "claude-code-00000000", question, shown=[]
-    )
-    await conversations.record_summary(memory, SESSION, "<summary>The build went well.</summary>")
-    assert "behind the clock" in await conversations.recall_beyond_context(memory, SESSION, question, shown=[])
+    assert await answers.recall_beyond_context(memory, SESSION, question, shown=[]) == ""
+    assert "behind the clock" in await answers.recall_beyond_context(memory, "claude-code-00000000", question, shown=[])
+    await answers.record_summary(memory, SESSION, "<summary>The build went well.</summary>")
+    assert "behind the clock" in await answers.recall_beyond_context(memory, SESSION, question, shown=[])
 
 
 async def test_a_summary_is_kept_once(memory: Memory) -> None:
@@ -131,7 +124,7 @@ async def test_a_summary_is_kept_once(memory: Memory) -> None:
         "<summary>All is built.</summary>",
         " ",
     ):
-        await conversations.record_summary(memory, SESSION, text)
+        await answers.record_summary(memory, SESSION, text)
     turns = await memory.session_turns(SESSION)
     assert [(turn.role, turn.name, turn.content) for turn in turns] == [("system", "summary", "All is built.")]
 
@@ -140,7 +133,7 @@ async def test_a_summary_that_its_log_told_first_is_kept_once(memory: Memory) ->
     words, at = "All is built.", datetime(2026, 11, 22, 10, tzinfo=UTC)
     told = NewTurn(role="system", name="summary", content=words, client_id=summary_id(words), said_at=at)
     await memory.record_turns([told], session=SESSION)
-    await conversations.record_summary(memory, SESSION, f"<summary>{words}</summary>")
+    await answers.record_summary(memory, SESSION, f"<summary>{words}</summary>")
     assert len(await memory.session_turns(SESSION)) == 1
 
 

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from mcp_memory.integrations.hooks import transcripts
-from mcp_memory.integrations.hooks.endpoint import DaemonFiles, PendingLog, make_folders, pending_logs
+from mcp_memory.integrations.hooks.daemon_files import DaemonFiles, PendingLog, make_folders, pending_logs
 from mcp_memory.integrations.hooks.transcripts import LogFollower
 from mcp_memory.integrations.importers import log_file
 from mcp_memory.service.memory import Memory

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mcp_memory.integrations.hooks.endpoint import (
+from mcp_memory.integrations.hooks.daemon_files import (
     DaemonEndpoint,
     Health,
     PendingLog,

@@ -21,7 +21,7 @@ import pytest
 
 from mcp_memory import __version__
 from mcp_memory.core.errors import NotFound
-from mcp_memory.integrations.hooks.endpoint import (
+from mcp_memory.integrations.hooks.daemon_files import (
     PROTOCOL,
     DaemonEndpoint,
     PendingLog,

@@ -215,7 +215,7 @@ class _SpaceFiles:
             self._built.added[kind] += not is_there
 
     def _store(self, put: Callable[[], None]) -> bool:
-        """Return whether the row could be stored: a value that no row can have is skipped."""
+        """Store a row by `put` in a savepoint. Return False, with nothing stored, if the row is invalid."""
         try:
             with self.tx.con:
                 put()

@@ -1,6 +1,7 @@
-"""Repairs derived data: indexes and copies are written again from rows, which are not changed.
+"""Repairs derived data from the rows: counters, first evidence, the word index, and copies in files.
 
-Files that are replaced are handed to `set_aside` first. A second run finds nothing to do.
+Turns and statements are not changed. Replaced files, and files that belong to no row, are passed to `set_aside`. A
+second run finds nothing to do.
 """
 
 from __future__ import annotations

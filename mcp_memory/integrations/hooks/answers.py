@@ -23,7 +23,7 @@ from mcp_memory.core.private_passages import without_private
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.core.types import NewTurn
 from mcp_memory.integrations.hooks import Kind, kind_of, tool_outputs
-from mcp_memory.integrations.hooks.endpoint import DaemonFiles, PendingLog
+from mcp_memory.integrations.hooks.daemon_files import DaemonFiles, PendingLog
 from mcp_memory.integrations.hooks.tool_outputs import ToolResponse
 from mcp_memory.integrations.hooks.transcripts import AFTER_A_TURN, AT_THE_END, LogFollower, recalled_before
 from mcp_memory.integrations.importers.agent_logs import extract_summary
