@@ -48,10 +48,11 @@ def touch(path: Path) -> None:
         os.utime(path)
 
 
-def make_folder(path: Path) -> None:
+def make_folder(path: Path, *, root: Path | None = None) -> None:
     """Create a folder and its missing parents. Raises OSError, also if a file has the name.
 
-    In a home, raises OSError (ELOOP) if a parent is a symbolic link.
+    `root` is a parent that is not created: FileNotFoundError is raised if it was deleted. In a home, raises OSError
+    (ELOOP) if a parent is a symbolic link.
     """
     regular_files.require_own(path)
     try:
@@ -61,10 +62,10 @@ def make_folder(path: Path) -> None:
             raise
         return
     except FileNotFoundError:
-        if path.parent.is_dir():  # a file system that takes no folders, such as /proc
+        if path.parent == root or path.parent.is_dir():  # is_dir: a file system that takes no folders, such as /proc
             raise
-        make_folder(path.parent)
-        make_folder(path)
+        make_folder(path.parent, root=root)
+        make_folder(path, root=root)
         return
     if os.name != "nt":
         mode = _GROUP_FOLDER if _is_shared(str(path.parent)) else _OWNER_FOLDER

@@ -135,12 +135,12 @@ def _json(value: Any, *, separators: tuple[str, str] | None = None) -> str:
     return text
 
 
-def write_whole(path: Path, data: bytes, *, durable: bool = True) -> None:
+def write_whole(path: Path, data: bytes, *, durable: bool = True, root: Path | None = None) -> None:
     """Write a file by renaming a temporary one, so that it always has either the old or the new content.
 
-    With `durable`, the new content is on the disk when this returns.
+    With `durable`, the new content is on the disk when this returns. Missing folders are created, except `root`.
     """
-    make_folder(path.parent)
+    make_folder(path.parent, root=root)
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
     try:
         with open_private(temporary, "wb") as file:

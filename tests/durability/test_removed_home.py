@@ -19,6 +19,7 @@ from mcp_memory.core.types import NewTurn
 from mcp_memory.integrations.proxy.kept_results import ProxiedCall, ResultKeeper
 from mcp_memory.server.mcp_server import MemoryServer
 from mcp_memory.service.memory import open_memory
+from mcp_memory.store import files
 from mcp_memory.store.sqlite.store import open_store
 from tests.ui.browsing import browsing
 
@@ -166,3 +167,13 @@ def test_a_lock_makes_no_home(home: Path) -> None:
     with sole_holder(home, "client") as free:
         assert free
     assert not home.exists()
+
+
+def test_a_copy_that_is_written_after_its_home_was_deleted_makes_no_folder(tmp_path: Path) -> None:
+    spaces = tmp_path / "home" / "spaces"
+    with pytest.raises(FileNotFoundError):
+        files.write_whole(spaces / "default" / "conversations" / "2026-05-07.jsonl", b"{}", root=spaces)
+    assert not any(tmp_path.iterdir())
+    spaces.mkdir(parents=True)
+    files.write_whole(spaces / "default" / "conversations" / "2026-05-07.jsonl", b"{}", root=spaces)
+    assert [path.name for path in spaces.rglob("*.jsonl")] == ["2026-05-07.jsonl"]

@@ -147,8 +147,8 @@ class _Reader:
     def _without_relation(self, words: Sequence[str], relation: str, *, is_user: bool) -> tuple[list[str] | None, str]:
         """Return the words that remain without those of a relation, and the ending of an inflected verb.
 
-        The ending is "" if each word has the same form as in the relation. The words are None if the relation has a
-    word that is neither among them nor free.
+            The ending is "" if each word has the same form as in the relation. The words are None if the relation has a
+        word that is neither among them nor free.
         """
         left, ending = list(words), ""
         for part in _tokens(_NOT.sub(" not", relation.lower().replace("’", "'"))):

@@ -43,8 +43,12 @@ LOCK = "copies"
 
 @dataclass(frozen=True, slots=True)
 class _Write:
-    """A file to write after the commit: `content` after its first `offset` bytes, or whole; None to delete it."""
+    """A file to write after the commit: `content` after its first `offset` bytes, or whole; None to delete it.
 
+    It is in a folder below `spaces`, which is not created again if the home was deleted meanwhile.
+    """
+
+    spaces: Path
     path: Path
     content: bytes | None
     offset: int | None = None
@@ -57,7 +61,7 @@ class _Write:
             elif self.offset is not None:
                 files.append(self.path, self.content, offset=self.offset)
             elif files.content_of(self.path) != self.content:
-                files.write_whole(self.path, self.content, durable=self.path.suffix == ".jsonl")
+                files.write_whole(self.path, self.content, durable=self.path.suffix == ".jsonl", root=self.spaces)
         except OSError as error:  # the rows are committed; the copy is written later
             logger.warning("%s cannot be written yet: %s", self.path, error.strerror or error)
             return False
@@ -108,7 +112,8 @@ def _prepare(con: apsw.Connection, home: Path, changes: CopyChanges, marked: lis
                 verified.add((space, path))
             else:
                 outdated[space, path] = None
-    writes = [_Write(home / "spaces" / space / path, content) for (space, path), content in changes.whole.items()]
+    spaces = home / "spaces"
+    writes = [_Write(spaces, spaces / space / path, content) for (space, path), content in changes.whole.items()]
     outdated |= dict.fromkeys(key for key in marked if key in changes.appended and key not in verified)
     for space, path in outdated:
         tx = SqliteTransaction(con, home, space)
@@ -153,7 +158,7 @@ def _plan_whole(tx: SqliteTransaction, path: str) -> _Write:
             tx.run("DELETE FROM file WHERE space = :space AND path = ?", path)
         else:
             _record_length(tx, path, len(content))
-    return _Write(tx.folder / path, content)
+    return _Write(tx.folder.parent, tx.folder / path, content)
 
 
 def _plan_append(tx: SqliteTransaction, path: str, lines: Iterable[bytes]) -> _Write:
@@ -162,12 +167,12 @@ def _plan_append(tx: SqliteTransaction, path: str, lines: Iterable[bytes]) -> _W
     length: int | None = tx.get("SELECT bytes FROM file WHERE space = :space AND path = ?", path)
     if length is None and path.startswith(_BEGUN_WITH_THEIR_ROWS) and not files.is_there(target):
         _record_length(tx, path, len(content))
-        return _Write(target, content)
+        return _Write(tx.folder.parent, target, content)
     if length is None or _size(target) != length:
         _keep_beside(target, longer_than=length or 0)
         return _plan_whole(tx, path)
     _record_length(tx, path, length + len(content))
-    return _Write(target, content, offset=length)
+    return _Write(tx.folder.parent, target, content, offset=length)
 
 
 def _record_length(tx: SqliteTransaction, path: str, length: int) -> None:

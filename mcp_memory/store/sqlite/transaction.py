@@ -112,7 +112,7 @@ class SpaceFiles:
         target = self._tx.folder / path
         if not files.is_there(target):
             self._tx.changes.results.append(target)
-        files.write_whole(target, data)
+        files.write_whole(target, data, root=self._tx.folder.parent)
 
     def remove(self, path: str) -> None:
         self.outdate(path)
