@@ -424,7 +424,7 @@ def cost_line(what: str, cost: CostEstimate) -> str:
 
 
 def confirm_cost(what: str, cost: CostEstimate | None, *, yes: bool) -> None:
-    """Print the cost and, at a terminal, ask; any answer but yes ends the command."""
+    """Print the cost, if there is any. At a terminal ask, unless `yes`; any answer but yes ends the command."""
     if cost is None or not cost.questions:
         return
     say(cost_line(what, cost), err=True)
