@@ -327,7 +327,7 @@ def _compose(outer: View, inner: View) -> View:
 
 
 def _apply_cuts(text: str, cuts: list[tuple[int, int, str]]) -> View:
-    """Return a text with each cut (from, to, at most one replacement character) applied."""
+    """Return a view of a text with each cut (from, to, at most one replacement character) applied."""
     if not cuts:
         return View(text, lambda place: place)
     starts, lost = [0], [0]
