@@ -362,7 +362,10 @@ _STRUCTURED_ONLY_CLIENTS = ("claude-code", "codex")  # prefixes of client names
 
 
 def adapt_to_client(ctx: ServerRequestContext[Any, Any], result: HandlerResult) -> HandlerResult:
-    """Return a result, as sent over the wire, without structured content for clients whose models see nothing else."""
+    """Return a result, as sent over the wire, in the form for its client.
+
+    Clients whose models would see nothing but structured content get none, and no output schemas.
+    """
     introduced = ctx.session.client_params
     if introduced is None or not introduced.client_info.name.lower().startswith(_STRUCTURED_ONLY_CLIENTS):
         return result
