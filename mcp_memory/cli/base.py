@@ -205,7 +205,7 @@ def say(text: str, *, err: bool = False) -> None:
 
 @contextmanager
 def progress_bars(what: str = "") -> Generator[Callable[[str, int, int], None]]:
-    """Yield a progress callback. On a terminal it shows a bar for each operation."""
+    """Yield a progress callback. On a terminal it shows a bar for each operation, labelled with it and `what`."""
     from mcp_memory.cli.terminal import one_line
 
     with ExitStack() as shown:
@@ -245,7 +245,7 @@ def command_settings() -> CommandSettings:
 
 
 def settings() -> Settings:
-    """Return the effective settings; those of the command line override all others."""
+    """Return the effective settings; those of the command line override all others. Raises InvalidInput."""
     from mcp_memory.core.config import load_settings, require_home
 
     effective = load_settings(**command_settings())

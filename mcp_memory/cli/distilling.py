@@ -1,6 +1,6 @@
 """`distill`, `flush`, `pause`, `resume`, `verify`, `scene`, `persona` and `compress`: extraction and compression.
 
-Commands that ask a model first print an estimate of calls, tokens and dollars. It is rather high
+Commands that ask a model first print an estimate of calls, tokens and dollars, rather too high
 (`integrations.importers.report`). At a terminal the user has to agree; programs cannot answer, so without a terminal
 the command continues. The caps on tokens apply in both cases.
 """

@@ -1,4 +1,4 @@
-"""`install` and `uninstall`: adds this server to the configuration of MCP clients."""
+"""`install` and `uninstall`: add this server to the configuration of MCP clients, and take it out again."""
 
 from __future__ import annotations
 

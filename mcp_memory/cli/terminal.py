@@ -1,4 +1,4 @@
-"""Output for terminals: aligned columns, the steps of a canvas, JSON. Pure functions to text.
+"""Output for terminals: aligned columns, the steps of a canvas, JSON. The functions are pure and return text.
 
 Stored text may contain anything, including escape sequences that repaint the terminal, so everything shown to people
 goes through `escape_controls` first. JSON is ASCII: it survives every code page, pipe and lone surrogate.

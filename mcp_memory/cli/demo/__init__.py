@@ -1,7 +1,7 @@
 """The demo: starts the real server as clients do, and shows its main job in a separate folder.
 
-    short    said on Monday, on the page on Tuesday without a model, a promise kept on Friday; a task with large tool
-             results, and its picture
+    short    words of Monday are on the page on Tuesday, without a model; a promise is kept on Friday; a task has large
+             tool results and a picture
     full     all steps of a fortnight (`--full`)
 
 The full demo plays a connected agent whose model answers the questions of `distill`; the answers were written

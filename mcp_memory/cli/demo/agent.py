@@ -8,7 +8,7 @@ keys, because ids depend on earlier rows; the id of a statement is read from the
 it. A sentence may have several wordings, from the earliest knowledge to the final one. A question is answered from the
 rows that it shows, so that any order of questions works:
 
-    extract   the notes on its turns, without repetitions of shown statements; of two that differ, the later
+    extract   the notes on its turns, without repetitions of shown statements; of two that contradict, the later
     merge     the decisions on its drafts; a draft without a decision is added
     scenes    the pages that change, each sentence in the last wording whose statements are shown; new sentences are
               appended to a page that is not shown in full
@@ -124,7 +124,10 @@ class Replies:
         """The last version of each page."""
 
     def to(self, stage: str, question: str) -> str | None:
-        """Return the reply to a question, or None if none was prepared; remember its ids and the pages written."""
+        """Remember the ids that a question shows and the pages that its reply writes, and return the reply.
+
+        Return None if no reply was prepared.
+        """
         self._ids |= _statement_ids(self._words, question)
         shown = {key: id for key, id in self._ids.items() if _shows(question, id)}
         match stage:

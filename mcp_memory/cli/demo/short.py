@@ -1,4 +1,4 @@
-"""The short demo: a Monday that is on the page on Tuesday, a promise kept on Friday, large tool results.
+"""The short demo: words of Monday are on the page on Tuesday, a promise is kept on Friday, large results are offloaded.
 
 It shows one line of the first result, the savings and the picture.
 """
@@ -125,7 +125,7 @@ async def _ask_for_promises(client: HookedClient, conversation: str) -> list[str
 
 
 async def _offload_results(agent: DemoAgent) -> list[DemoResult]:
-    """Offload all results of the task, show the first and one line of it, complete the canvas, return the results."""
+    """Offload all results of the task, show the first and one line of it, and complete the canvas."""
     task = load_task()
     _heading(f"A task of {len(task.steps)} tool calls: {task.goal[0].lower()}{task.goal[1:]}")
     kept = [result async for result in agent.offload(task)]
@@ -142,7 +142,7 @@ async def _offload_results(agent: DemoAgent) -> list[DemoResult]:
 
 
 async def _account(home: Path, same: bool) -> None:
-    """Print the savings according to `status`, and draw the canvas into the home. `same`: all results read back."""
+    """Print the savings according to `status`, and draw the canvas. `same`: the results read back are unchanged."""
     async with open_memory(home=home, distil=False) as memory:
         (canvas,) = await memory.canvases(limit=1)
         status = await memory.status()

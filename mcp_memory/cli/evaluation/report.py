@@ -6,7 +6,7 @@ asked first changes from question to question, because later ones find pages and
 Everything is seeded: the same answers give the same intervals. Rates have Wilson's score interval, which is meaningful
 at 0 and 100 too. Means, medians and differences, taken question by question, have the percentile bootstrap over
 questions. Questions of the same session share its difficulties, so over few sessions the intervals are too narrow.
-Every figure has its interval, and ours its floors. Differences are judged by MRR, which moves with every rank; a
+Every figure has its interval. Differences are judged by MRR, which moves with every rank; a
 difference is reported only if its interval excludes zero and enough questions differ. Too small a memory is refused.
 """
 
