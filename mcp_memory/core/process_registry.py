@@ -59,14 +59,14 @@ class HomeProcess:
 
 
 def all_processes(home: Path) -> list[HomeProcess]:
-    """Return all processes that have the home open, also this one, by start time; delete entries of ended processes."""
+    """Delete the entries of ended processes, and return all that have the home open, by start time."""
     processes = [_live_process(path) for path in (home / "run").glob("*-*.json")]
     first = datetime.min.replace(tzinfo=UTC)
     return sorted((process for process in processes if process), key=lambda entry: (entry.since or first, entry.pid))
 
 
 def other_processes(home: Path) -> list[HomeProcess]:
-    """Return the other processes that have the home open, by id; delete entries of ended processes."""
+    """Delete the entries of ended processes, and return the other processes that have the home open, by id."""
     ours = {path for pid, path in _ours if pid == os.getpid()}
     processes = [_live_process(path) for path in (home.resolve() / "run").glob("*-*.json") if path not in ours]
     return sorted((process for process in processes if process), key=lambda entry: entry.pid)

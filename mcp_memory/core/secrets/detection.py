@@ -104,7 +104,7 @@ def _find_in_view(text: str, small: str, places: Places, prose: bool) -> list[Se
 
 @cache
 def _hints() -> Any:
-    """Return an automaton of all hints: a text without any of them contains no secret."""
+    """Return an automaton of all hints. A text without any has no secrets but card numbers and keys of wallets."""
     import ahocorasick
 
     strings = {hint for form in key_formats() for hint in form.hints}.union(HINTS, needed_words(), code_words())

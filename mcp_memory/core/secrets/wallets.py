@@ -1,6 +1,6 @@
 """Keys of wallets: seed phrases by the words of BIP-39, private keys in base58 (WIF) by their checksum.
 
-Key pairs of Solana, lists of 64 numbers, are found too.
+Key pairs of Solana are recognised by their form, a list of 64 numbers that look random.
 
 A seed phrase is a row of twelve or more words of the lists, mostly different, few of which are common in sentences. No
 checksum is required: a phrase with one wrong word still protects money. In 65 MB of conversations and tool results,
