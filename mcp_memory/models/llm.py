@@ -209,8 +209,8 @@ def _format_of(shape: type[BaseModel]) -> dict[str, Any]:
 def import_litellm() -> Any:
     """Import litellm so that it reads no `.env`, fetches no price list and prints nothing; return it.
 
-    It sets LITELLM_* variables of this process. litellm's own retries are off: callers count attempts in one place, or a
-    failure is tried nine times.
+    It sets LITELLM_* variables of this process. litellm's own retries are off: callers count attempts in one place, or
+    a failure is tried nine times.
     """
     os.environ["LITELLM_MODE"] = "PRODUCTION"  # other modes read `.env` of the working directory
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # else it asks the network for prices at each import
