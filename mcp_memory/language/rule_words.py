@@ -55,7 +55,7 @@ _QUOTATION = re.compile(r"\W*?[\"“«„「『]")
 class _Vocabulary:
     """The cues of some languages. An entry is (language, cue, the rest of the phrase, or the prefix or suffix).
 
-    `phrases` are keyed by their first word, `beginnings` by three letters of the prefix, `endings` by two letters of the
+    `phrases` are keyed by their first word, `beginnings` by three letters of the prefix, `endings` by two of the
     suffix.
     """
 

@@ -336,7 +336,7 @@ def spans_in(text: str, now: datetime) -> list[Span]:
 
 
 def readings_of(text: str, now: datetime) -> list[Span]:
-    """Return the readings of a text that is a single time phrase, one span for each different interval."""
+    """Return the readings of a text that is a single time phrase, a span for each interval; empty for other text."""
     languages = time_languages(text)
     if "zh" in languages:
         languages.append("ja")  # a single phrase may have no kana
