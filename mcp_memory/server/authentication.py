@@ -220,7 +220,7 @@ def local_token_file(home: Path) -> Path:
 
 
 def read_local_token(home: Path) -> str | None:
-    """Return the machine's token, None if there is none; take the rights of other users from its file.
+    """Return the machine's token, None if there is none. If others could read its file, warn and make it private.
 
     Raises Refused if the file cannot be used.
     """

@@ -147,8 +147,8 @@ class MemoryServer(MCPServer[None]):
     async def _run_prepared(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         """Run a request; subscriptions wait until the store is open.
 
-        All others except the handshake start to open it. All except the handshake and `tools/list` first wait
-        for another thread to import the modules of their handlers.
+        All others except the handshake start to open it. All except the handshake, its confirmation and `tools/list`
+        first wait for another thread to import the modules of their handlers.
         """
         if ctx.method in _SUBSCRIBING:
             try:

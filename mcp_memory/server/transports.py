@@ -131,7 +131,7 @@ def serve(
 
 
 def _with_token(settings: Settings, host: str, *, reachable: bool, needs_token: bool) -> tuple[Settings, str]:
-    """Return the settings with the machine's token, which is made if needed, and the notice about it for the user.
+    """Make the machine's token if one is needed, and return the settings with it and the notice about it for the user.
 
     Raises Refused if the token cannot be read or stored, if other machines can reach a server without tokens, and if
     `--no-token` is not possible.
