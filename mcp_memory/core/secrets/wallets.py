@@ -166,7 +166,7 @@ def _private_keys(text: str, runs: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _key_pairs(text: str) -> Iterator[tuple[int, int]]:
-    """Yield lists of 64 random-looking bytes, the format of Solana key pairs."""
+    """Yield the spans of lists of 64 bytes that look random, the format of Solana key pairs."""
     for match in _KEY_PAIR.finditer(text):
         numbers = [int(number) for number in match["value"].split(",")]
         if max(numbers) < 256 and len(set(numbers)) >= _DIFFERENT_BYTES and numbers != sorted(numbers):
