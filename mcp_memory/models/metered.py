@@ -130,7 +130,8 @@ class MeteredModel:
         """Ask the model, record the usage, and return `use(reply)`, by default the reply itself.
 
         A reply that does not match the schema, or for which `use` raises InvalidInput, is sent back with the reason.
-        Raises ModelFailed if no usable reply arrives in time, Refused when the caps are reached or a pause is on.
+        Raises ModelFailed without a reply in time, NoUsableReply if no reply is usable, Refused past the caps or during a
+        pause.
         """
         ends = time.monotonic() + (question.timeout or self._settings.llm_timeout)
         model = self._others.get(question.purpose, self._llm)
