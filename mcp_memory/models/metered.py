@@ -130,7 +130,7 @@ class MeteredModel:
         """Ask the model, record the usage, and return `use(reply)`, by default the reply itself.
 
         A reply that does not match the schema, or for which `use` raises InvalidInput, is sent back with the reason.
-        Raises ModelFailed without a reply in time, NoUsableReply if no reply is usable, Refused past the caps or during a
+        Raises ModelFailed without a reply in time, NoUsableReply if no reply is usable, Refused past the caps or in a
         pause.
         """
         ends = time.monotonic() + (question.timeout or self._settings.llm_timeout)
