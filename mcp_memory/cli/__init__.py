@@ -13,8 +13,8 @@
     evaluation                bench
     base, terminal            options, errors and output that all commands share
 
-Every command that reads takes `--json`. Importing `main` loads click and little else, because a client that starts
-`mcp-memory serve` waits for it.
+Nearly every command that reads takes `--json`. Importing `main` loads click and little else, because a client that
+starts `mcp-memory serve` waits for it.
 """
 
 import sys

@@ -147,7 +147,7 @@ def _backup_lines(made: Backup, manifest: BackupManifest) -> Iterator[str]:
 
 
 def _exit_with_missing(lacking: Sequence[str]) -> NoReturn:
-    """List the rows that were lost before the backup was made, and exit: with 1 if there are any."""
+    """Exit, with 1 if rows were lost before the backup was made; list them first, except with `--json`."""
     for row in () if wants_json() else lacking:
         click.echo(f"not included, because the memory had lost it: {escape_controls(row)}")
     sys.exit(1 if lacking else 0)

@@ -54,11 +54,11 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class NothingStored(NotFound):
-    """The memory does not exist yet. Not an error, but there is nothing to read."""
+    """There is no memory yet. The program prints this as a plain message, without "Error:", and exits with 1."""
 
 
 class Program(click.Group):
-    """The outermost group: lists commands by topic, loads each when it is called, maps our errors to exit codes."""
+    """The outermost group lists commands by topic, loads each when it is called and maps our errors to exit codes."""
 
     def __init__(self, *args: Any, groups: Mapping[str, Mapping[str, str]], **kwargs: Any) -> None:
         """`groups` maps each heading of the help to its commands and their modules."""
@@ -127,7 +127,7 @@ def _print_error(text: str) -> None:
 
 @contextmanager
 def _masked_usage() -> Generator[None]:
-    """Mask click's usage errors, because they quote the argument."""
+    """Mask secrets in the messages of click's errors, because these quote the arguments."""
     try:
         yield
     except click.ClickException as error:
@@ -205,7 +205,7 @@ def say(text: str, *, err: bool = False) -> None:
 
 @contextmanager
 def progress_bars(what: str = "") -> Generator[Callable[[str, int, int], None]]:
-    """Yield a progress callback. On a terminal it shows a bar for each operation."""
+    """Yield a progress callback. On a terminal it shows a bar for each operation, labelled with it and `what`."""
     from mcp_memory.cli.terminal import one_line
 
     with ExitStack() as shown:
@@ -229,7 +229,7 @@ def memory_options(command: Command) -> Command:
 
 
 def parse_duration(text: str, option: str) -> timedelta:
-    """Parse `12h`, `90d`, `4w` or `1y`."""
+    """Parse `12h`, `90d`, `4w` or `1y`. Raises InvalidInput, with the name of the option, for anything else."""
     match = re.fullmatch(r"(\d{1,5})\s*([hdwy])", text.strip().lower(), flags=re.ASCII)
     if match is None:
         raise InvalidInput(f"{option} takes a number with h, d, w or y, such as 90d, not {text!r}.")
@@ -245,7 +245,7 @@ def command_settings() -> CommandSettings:
 
 
 def settings() -> Settings:
-    """Return the effective settings; those of the command line override all others."""
+    """Return the effective settings; those of the command line override all others. Raises InvalidInput."""
     from mcp_memory.core.config import load_settings, require_home
 
     effective = load_settings(**command_settings())
@@ -265,7 +265,10 @@ def home_with_files() -> Path:
 
 
 def existing_memory_settings() -> Settings:
-    """Return the effective settings. Raises NothingStored or StoreUnavailable if no memory can be opened."""
+    """Return the effective settings of an existing memory.
+
+    Raises NothingStored or StoreUnavailable for a home without a readable database. PostgreSQL is not checked.
+    """
     from mcp_memory.service.upkeep.home_checks import why_unwritable
     from mcp_memory.store.files import database_is_gone
 
@@ -292,12 +295,12 @@ def _describe_foreign_files(home: Path) -> str:
 
 
 def ask(question: Callable[[Memory], Awaitable[T]]) -> T:
-    """Open the selected memory, run one query, close it. A missing home is not created."""
+    """Open the selected memory, run `question` on it and close it. Raises NothingStored if there is no memory."""
     return ask_memory(existing_memory_settings(), question)
 
 
 def ask_memory(chosen: Settings, question: Callable[[Memory], Awaitable[T]]) -> T:
-    """Open the memory of the settings, creating it if needed, run one query, close it."""
+    """Open the memory of the settings, creating it if needed, run `question` on it and close it."""
     import anyio
 
     from mcp_memory.service.memory import open_memory

@@ -1,4 +1,4 @@
-"""`remember`, `forget`, `purge`, `retention` and `review`: adds, corrects, forgets, erases and reviews rows."""
+"""`remember`, `forget`, `purge`, `retention` and `review`: add, correct, forget, erase and review rows."""
 
 from __future__ import annotations
 

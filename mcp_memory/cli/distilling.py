@@ -1,6 +1,6 @@
 """`distill`, `flush`, `pause`, `resume`, `verify`, `scene`, `persona` and `compress`: extraction and compression.
 
-Commands that ask a model first print an estimate of calls, tokens and dollars. It is rather high
+Commands that ask a model first print an estimate of calls, tokens and dollars, rather too high
 (`integrations.importers.report`). At a terminal the user has to agree; programs cannot answer, so without a terminal
 the command continues. The caps on tokens apply in both cases.
 """
@@ -424,7 +424,7 @@ def cost_line(what: str, cost: CostEstimate) -> str:
 
 
 def confirm_cost(what: str, cost: CostEstimate | None, *, yes: bool) -> None:
-    """Print the cost and, at a terminal, ask; any answer but yes ends the command."""
+    """Print the cost, if there is any. At a terminal ask, unless `yes`; any answer but yes ends the command."""
     if cost is None or not cost.questions:
         return
     say(cost_line(what, cost), err=True)

@@ -1,8 +1,8 @@
 """Health checks of an installation and a home, each with its result and, if something is wrong, the next step.
 
-A missing home is not created; opening a home may migrate its schema and changes nothing else. `fail`: something is lost
-or does not work; `warn`: it works less well than it could. The check of files reads every stored byte, so its time
-grows with the memory.
+A missing home is not created. Opening a home may migrate its schema, rewrite its identity file and close its folders to
+other users; nothing else changes. `fail` means that something is lost or does not work, `warn` that something works
+less well than it could. The check of files reads every stored byte, so its time grows with the memory.
 """
 
 from __future__ import annotations
@@ -60,7 +60,10 @@ class Check:
 
 
 def run_checks(**overrides: Any) -> Iterator[Check]:
-    """Yield the results of all checks, quick checks first. `overrides` are settings, as for `load_settings`."""
+    """Run all checks, quick checks first, and yield each result; with invalid settings, stop there.
+
+    `overrides` are settings, as for `load_settings`.
+    """
     yield Check("python", "ok", f"{platform.python_version()} at {sys.executable}")
     yield _check_engine()
     try:
@@ -125,7 +128,7 @@ def _check_telemetry() -> Iterator[Check]:
 
 
 def _check_clients(settings: Settings) -> Iterator[Check]:
-    """Look for clients that are configured as models. Whether they are signed in is only known when they are asked."""
+    """Report whether the clients that are configured as models are found; being signed in is not checked."""
     try:
         models = [make_llm(settings), *make_llms_by_purpose(settings).values()]
     except InvalidInput as error:
@@ -278,7 +281,7 @@ def _check_tokenizer(settings: Settings) -> Check:
 
 
 def check_jobs(pyramid: dict[str, Any]) -> Check:
-    """Report failed jobs of models."""
+    """Report the failed jobs of models or, if none failed, how much waits."""
     parked = [job for job in pyramid["works"] if job["state"] == "parked"]
     waiting = pyramid["waiting"]
     queue = f"{plural(waiting['turns'], 'turn')} to read, {plural(waiting['drafts'], 'statement')} to merge"
@@ -326,7 +329,7 @@ def check_processes(connected: Sequence[dict[str, Any]]) -> Check:
 
 
 def check_backups(stored: Sequence[Backup], *, turns: int, now: datetime) -> Check:
-    """Report a missing, old or unreadable backup, once there is something to lose."""
+    """Report an unreadable backup, an old newest backup or, once there is something to lose, a missing backup."""
     broken = [backup.path.name for backup in stored if backup.manifest is None]
     newest = max((backup.manifest.made_at for backup in stored if backup.manifest), default=None)
     make = "`mcp-memory backup` makes one while the memory is in use."

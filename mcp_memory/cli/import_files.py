@@ -90,7 +90,7 @@ class _ImportSummary:
 
     @contextmanager
     def errors(self) -> Generator[None]:
-        """Report InvalidInput and continue."""
+        """Report an InvalidInput from the body instead of raising it."""
         try:
             yield
         except InvalidInput as error:
@@ -146,7 +146,10 @@ def _is_old_log(report: FileReport) -> bool:
 
 @contextmanager
 def _sources(files: Sequence[Path], layout: str) -> Generator[list[Source]]:
-    """Yield the sources, each file once; standard input is copied to a file, because it is read twice."""
+    """Yield the sources of the files, each file once, with an InvalidInput in place of a file that cannot be used.
+
+    Standard input is copied to a file first, because it is read twice.
+    """
     with tempfile.TemporaryDirectory(prefix="mcp-memory-import-") as folder:
         sources: list[Source] = []
         for file in dict.fromkeys(files):
@@ -168,14 +171,14 @@ def _sources(files: Sequence[Path], layout: str) -> Generator[list[Source]]:
 
 
 def _is_notes_folder(file: Path, layout: str) -> bool:
-    """Return whether a folder contains notes of another memory: named by the format, or Markdown without logs."""
+    """Return whether a folder has notes of another memory: `layout` says so, or it has Markdown and no logs."""
     if not file.is_dir() or layout in AGENTS:
         return False
     return layout in NOTES or (bool(notes_in_folder(file)) and not any(find_logs(file, {})))
 
 
 def _folders(file: Path) -> list[Path]:
-    """Return the folders that a path names: itself, or the log folders of the client with that name."""
+    """Return the folders that a path names: itself, or the log folders of the client so named; none for a file."""
     agent = agent_named(str(file))
     if agent is not None and not file.exists():
         return log_folders(agent, environ=os.environ, home=Path.home())
@@ -204,7 +207,7 @@ def _packed_logs(files: Sequence[Path]) -> list[Path]:
 
 
 def _import(sources: Sequence[Source], asked: ImportOptions, report: _ImportSummary) -> None:
-    """Store the files in the selected memory, which is created if needed."""
+    """Store the files in the selected memory, which is created if needed, and report each."""
 
     chosen = settings()
 
@@ -290,7 +293,7 @@ def _forgotten_counter(*, has_memory: bool) -> Generator[Forgotten | None]:
 def _watch(
     sources: Sequence[Source], files: Sequence[Path], layout: str, asked: ImportOptions, report: _ImportSummary
 ) -> None:
-    """Import other files, then follow logs until Ctrl-C."""
+    """Import other files, then follow logs until Ctrl-C. Raises InvalidInput, after that import, without a log."""
     if others := [source for source in sources if not isinstance(source, AgentLog)]:
         _import(others, asked, report)
     if len(others) == len(sources):
@@ -329,7 +332,8 @@ def _watch(
 def _import_archive(file: Path, *, dry_run: bool) -> list[Brought]:
     """Import all spaces of an export under their names, or its only space into the space selected by `--space`.
 
-    A dry run only checks the file. Raises InvalidInput.
+    A dry run only checks the file. Raises InvalidInput for a backup, for a damaged export, and for an export of several
+    spaces if `--space` is given.
     """
     if is_backup(file):
         raise InvalidInput(

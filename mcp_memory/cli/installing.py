@@ -1,4 +1,4 @@
-"""`install` and `uninstall`: adds this server to the configuration of MCP clients."""
+"""`install` and `uninstall`: add this server to the configuration of MCP clients, and take it out again."""
 
 from __future__ import annotations
 
@@ -151,7 +151,10 @@ def _space_of(project: Path) -> str:
 
 
 def _ask_for_separate_memory(client: str, name: str, project: Path | None) -> bool:
-    """Ask whether a project gets a separate memory: at a terminal, at the first installation, in a project's folder."""
+    """Ask whether a project gets a separate memory, at the first installation in its folder.
+
+    Return False without asking if a space is named, in another folder, or without a terminal.
+    """
     from mcp_memory.integrations.clients import plan, programs
 
     named = command_settings().get("space") or os.environ.get("MCP_MEMORY_SPACE")
@@ -201,7 +204,7 @@ def _variables(lines: tuple[str, ...]) -> dict[str, str]:
 
 
 def _confirm_changes(changes: list[ConfigChange], *, yes: bool, question: str) -> None:
-    """Show the changes, ask, and apply them. Any answer but yes ends the command with nothing changed."""
+    """Show the changes, ask unless `yes`, and apply them. Any answer but yes ends the command with nothing changed."""
     from mcp_memory.integrations.clients import plan
 
     for change in changes:
@@ -260,9 +263,9 @@ def _install(parts: list[ConfigPart], project: Path | None, env: tuple[str, ...]
 
 
 def _offer_to_read(of: ClientProgram) -> None:
-    """Ask whether the client may read the conversations: at a terminal, and once per home, because the answer is saved.
+    """Ask whether the client may read the conversations, and save the answer as `llm` in the home's config.toml.
 
-    Skipped if `llm` is set.
+    Does nothing if `llm` is set, without a terminal, or if this client cannot act as a model.
     """
     from mcp_memory.integrations.clients import plan
     from mcp_memory.models.client_llm import CLIENTS, PREFIX
@@ -355,7 +358,7 @@ def _list_clients(name: str, project: Path | None) -> None:
 def _print_plugin_state(project: Path | None, *, server_state: str) -> None:
     """Print whether the plugin of Claude Code is installed, or how to install it.
 
-    `server_state` is the state that `install` shows.
+    `server_state` is what `install` shows for Claude Code: whether our server is in its configuration.
     """
     from mcp_memory.integrations.clients import plan, programs
 
@@ -422,7 +425,10 @@ def _check_servers(client: str | None, name: str, project: Path | None) -> None:
 
 
 def _start_server(part: ConfigPart, project: Path | None) -> Greeting:
-    """Start the server of a part as its client does. Raises NotFound without a server, Refused for another server."""
+    """Start the server of a part as its client does, and return its greeting.
+
+    Raises NotFound without a server, Refused for another server.
+    """
     from mcp_memory.integrations.clients import plan, programs, server_check
 
     entry, _ = plan.find_installed(part)

@@ -139,7 +139,7 @@ def main() -> None:
 
 
 def _is_pipe_closed() -> bool:
-    """Return whether standard output is a pipe without a reader."""
+    """Flush standard output, and return whether it is a pipe without a reader. Windows cannot tell: True."""
     try:
         sys.stdout.flush()
         os.write(sys.stdout.fileno(), b"")
@@ -155,7 +155,7 @@ def _is_pipe_closed() -> bool:
 
 
 def _exit_now(code: int) -> NoReturn:
-    """End the process without flushing unwritable output."""
+    """Flush what can be written, and end the process at once, because its normal end would fail on the rest."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             stream.flush()

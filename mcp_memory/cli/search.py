@@ -180,7 +180,10 @@ def search(query: tuple[str, ...], layer: str | None, **filters: Any) -> None:
 
 
 def _layer(chosen: str | None, filters: dict[str, Any]) -> str | None:
-    """Return the only layer that the filters apply to, or None for both."""
+    """Return the only layer to search, chosen by `--in` or by the filters, or None for both.
+
+    Raises UsageError if filters contradict each other or `--in`.
+    """
     of_turns, of_memories = (any(filters[name] for name in names) for names in (_TURN_FILTERS, _MEMORY_FILTERS))
     if (of_turns and (of_memories or chosen == "memories")) or (of_memories and chosen == "turns"):
         raise click.UsageError(

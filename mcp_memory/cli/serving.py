@@ -91,9 +91,9 @@ def ui(port: int, no_browser: bool) -> None:
 
 
 def open_browser(address: str) -> threading.Thread | None:
-    """Open a graphical browser, if there is one: a browser in the terminal would take it over.
+    """Open a graphical browser in a thread, and return the thread.
 
-    The returned thread may wait for the browser. None without a display.
+    Without a display, return None: a browser in the terminal would take it over.
     """
     import threading
     import webbrowser

@@ -72,7 +72,10 @@ def canvas_fields(row: CanvasRow, refs: Mapping[str, Sequence[str]]) -> dict[str
 
 
 def draw_canvas(row: CanvasRow, *, svg: Path | None, png: Path | None) -> None:
-    """Draw the canvas, as it is folded now, with Mermaid. Raises Refused if the extra is not installed."""
+    """Draw the canvas, as it is folded now, into the given files.
+
+    Raises Refused if the extra is not installed, McpMemoryError if a file cannot be written.
+    """
     if importlib.util.find_spec("mermaidx") is None:
         raise Refused(f"Drawing needs the optional extra: {install_hint('render')}.")
     import mermaidx  # pyright: ignore[reportMissingTypeStubs]

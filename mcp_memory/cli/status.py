@@ -162,7 +162,7 @@ _SPENT = {"expand": "expansions", "canvas": "canvases"}
 
 
 def status_rows(answer: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return the rows of the page: a name and its value."""
+    """Return the rows of the page, each a name and its value, without empty values."""
     counts, tokenizer, keys = answer["counts"], answer["tokenizer"], answer["tokens"]
     others = [name for name in answer["spaces"] if name != answer["space"]]
     set_aside, unknown = answer["set_aside"], answer["unknown_variables"]

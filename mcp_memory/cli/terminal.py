@@ -1,4 +1,4 @@
-"""Output for terminals: aligned columns, the steps of a canvas, JSON. Pure functions to text.
+"""Output for terminals: aligned columns, the steps of a canvas, JSON. The functions are pure and return text.
 
 Stored text may contain anything, including escape sequences that repaint the terminal, so everything shown to people
 goes through `escape_controls` first. JSON is ASCII: it survives every code page, pipe and lone surrogate.
@@ -50,7 +50,7 @@ def one_line(text: str, limit: int) -> str:
 
 
 def wrap(text: str, margin: str) -> str:
-    """Wrap the text to the width, every line after the margin; words that are too long are broken."""
+    """Escape controls in the text and wrap it to the width, every line after the margin; long words are broken."""
     room = WIDTH - len(margin)
     return "\n".join(
         (margin + row).rstrip()
@@ -130,7 +130,7 @@ def model_name(identity: str) -> str:
 
 
 def suggest_names(names: Mapping[str, str | None]) -> str:
-    """Return unknown names, each with the closest known name."""
+    """Return unknown names, each with the closest known name if there is one near."""
     return ", ".join(f"{name} (perhaps {nearest})" if nearest else name for name, nearest in names.items())
 
 

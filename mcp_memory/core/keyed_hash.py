@@ -56,7 +56,7 @@ def is_keyed(client_id: str) -> bool:
 
 
 def keyed_id(key: bytes, client_id: str) -> str:
-    """Return the stored form of a turn's or a call's id: a keyed digest if the id may be a hash of the text."""
+    """Return the stored form of a turn's or a call's id: a keyed digest if it may be a hash, else itself."""
     kind = derived_id(client_id)
     return (
         client_id if kind is None or is_keyed(client_id) else keyed_form(kind, keyed_hash(key, "client id", client_id))

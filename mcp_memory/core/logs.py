@@ -43,7 +43,8 @@ def set_up(
 ) -> None:
     """Send the log of this process to `handler`, by default to stderr. For programs; a library user configures logging.
 
-    `prefix` replaces time, level and logger name. Does nothing if logging is configured already.
+    `prefix` replaces time, level and logger name. Unless `contents`, uncaught errors are logged too, without contents.
+    Does nothing if logging is configured already.
     """
     if logging.root.handlers:
         return

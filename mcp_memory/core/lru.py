@@ -47,7 +47,7 @@ class LRU(Generic[K, V]):
             return value
 
     def get_or_put(self, key: K, make: Callable[[], V]) -> V:
-        """Return the value of a key, making it if it is missing. Concurrent callers get the same value."""
+        """Return the value of a key; if it is missing, make and store it. Concurrent callers get the same value."""
         with self._lock:
             value = self.get(key)
             return self.put(key, make()) if value is None else value

@@ -38,7 +38,10 @@ _VARIABLE = re.compile(r"\$(?:\w+|\{[^}]*\})" if os.name != "nt" else r"\$(?:\w+
 
 
 def expand_path(text: str, name: str) -> Path:
-    """Return the path of the setting `name`, with `~` and variables expanded. Raises InvalidInput if unknown."""
+    """Return the path `text` with `~` and variables expanded.
+
+    Raises InvalidInput, with the `name` of the setting, for an unknown variable or user and for an impossible path.
+    """
     path = os.path.expanduser(os.path.expandvars(text))  # noqa: PTH111 of Path it raises RuntimeError
     if unknown := _VARIABLE.search(path):
         raise InvalidInput(f"{name} is {text!r}, but the variable {unknown[0]} is not set. Write the whole path.")
@@ -54,7 +57,7 @@ def expand_path(text: str, name: str) -> Path:
 
 
 def absolute_path(text: str, name: str) -> Path:
-    """Return the expanded path of a setting. Raises InvalidInput, also for a relative path."""
+    """Return the path `text` expanded. Raises InvalidInput like `expand_path`, and for a relative path."""
     path = expand_path(text, name)
     if not path.is_absolute():
         raise InvalidInput(
@@ -65,7 +68,7 @@ def absolute_path(text: str, name: str) -> Path:
 
 
 def home_of_environment(text: str | None) -> Path:
-    """Return the home that MCP_MEMORY_HOME names, or the default. Raises InvalidInput."""
+    """Return the home for a value of MCP_MEMORY_HOME, or the default home. Raises InvalidInput like `absolute_path`."""
     return absolute_path(text or DEFAULT_HOME, HOME_VARIABLE)
 
 

@@ -28,7 +28,7 @@ def open_private(path: Path, mode: WriteMode) -> IO[bytes]:
 
 
 def opener(path: str, flags: int) -> int:
-    """Open a regular file, as the `opener` of `open` and `io.FileIO`.
+    """Open a regular file, as the `opener` of `open` and `io.FileIO`; for writing, make it private.
 
     Raises OSError: ESPIPE for other types of file, ELOOP for a symbolic link.
     """

@@ -1,4 +1,4 @@
-"""Registry of the processes that have a home open: a locked file for each. The locks of this program are here.
+"""Registry of the processes that have a home open: a locked file for each. Other locks of this program are here too.
 
 The file is `<home>/run/<pid>-<number>.json` with purpose, space and start time. The system releases its lock however
 the process ends, so an unlocked file belongs to a killed process, and the next reader deletes it. A process that needs
@@ -59,14 +59,14 @@ class HomeProcess:
 
 
 def all_processes(home: Path) -> list[HomeProcess]:
-    """Return all processes that have the home open, including the current process, by start time."""
+    """Delete the entries of ended processes, and return all that have the home open, by start time."""
     processes = [_live_process(path) for path in (home / "run").glob("*-*.json")]
     first = datetime.min.replace(tzinfo=UTC)
     return sorted((process for process in processes if process), key=lambda entry: (entry.since or first, entry.pid))
 
 
 def other_processes(home: Path) -> list[HomeProcess]:
-    """Return the other processes that have the home open."""
+    """Delete the entries of ended processes, and return the other processes that have the home open, by id."""
     ours = {path for pid, path in _ours if pid == os.getpid()}
     processes = [_live_process(path) for path in (home.resolve() / "run").glob("*-*.json") if path not in ours]
     return sorted((process for process in processes if process), key=lambda entry: entry.pid)
@@ -217,7 +217,7 @@ def _unusable_message(home: Path, error: OSError) -> str:
 
 
 def _run_folder(home: Path, *, create: bool = True) -> Path:
-    """Return the folder of the registry, creating it, and the home too if `create`. Raises OSError."""
+    """Create the folder of the registry, and the home if `create`, and return it. Raises OSError."""
     folder = home / "run"
     if not create and not home.is_dir():
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(home))

@@ -84,7 +84,7 @@ def remove_own(path: Path) -> None:
 
 
 def rename_own(path: Path, to: Path) -> None:
-    """Rename a file or folder of a home, or a link itself. Raises OSError like `require_own`."""
+    """Rename a file or folder of a home, or a link itself, replacing a file `to`. Raises OSError like `require_own`."""
     require_own(path)
     require_own(to)
     path.replace(to)

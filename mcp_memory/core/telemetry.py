@@ -70,7 +70,7 @@ def is_on() -> bool:
 def set_up(known_names: Collection[str]) -> None:
     """Send spans from now on, if the environment asks for it. `known_names` are the names of tools and prompts.
 
-    If the collector cannot be reached, only its spans are lost.
+    Without the extra `otel`, a warning is logged instead. If the collector cannot be reached, only its spans are lost.
     """
     global _tracer, _provider
     if not is_configured() or is_on():
@@ -103,7 +103,7 @@ def finish() -> None:
 
 
 def with_spans(thing: T, kind: str) -> T:
-    """Return a proxy that runs the verbs of an object in spans; the object itself if telemetry is off.
+    """Return a proxy that runs the verbs of an object in spans; the object itself if telemetry is off, or None.
 
     `kind` is store, embed or model.
     """

@@ -31,7 +31,7 @@ _FORBIDDEN = re.compile(r'[<>:"/\\|?*\x00-\x1f\x7f]')
 def safe_name(name: str, *, what: str) -> str:
     """Return `name` if it can be part of a file name on every system, else raise InvalidInput.
 
-    It is never changed silently: different names stay different.
+    It is never changed silently: different names stay different. `what` is the kind of name, for the error.
     """
     problem = None
     if not name or name != name.strip():

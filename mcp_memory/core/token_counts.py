@@ -184,7 +184,10 @@ def _load(name: EncodingName) -> Callable[[str], int]:
 
 
 def pieces(text: str, *, size: int = PIECE) -> Iterator[str]:
-    """Divide a text into pieces of about `size` characters, at points that both encodings always divide."""
+    """Divide a text into pieces of about `size` characters, at points that both encodings always divide.
+
+    A run of `UNBROKEN` characters without such a point is divided anyway.
+    """
     start = 0
     while len(text) - start > size:
         end = _last_boundary(text, start, start + size) or _next_boundary(text, start + size, start + UNBROKEN)

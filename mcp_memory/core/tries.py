@@ -29,7 +29,7 @@ def mapped_trie(path: Path) -> Trie:
 
 
 def write_trie(path: Path, texts: Iterable[str]) -> Trie:
-    """Write the trie of some texts."""
+    """Write the trie of the texts to a file, and return it."""
     import marisa_trie
 
     trie = cast("Any", marisa_trie).Trie(sorted(texts))

@@ -53,7 +53,11 @@ _QUOTATION = re.compile(r"\W*?[\"“«„「『]")
 
 @dataclass(frozen=True, slots=True)
 class _Vocabulary:
-    """The cues of some languages, each as (language, cue, the rest of its phrase or its form) by a key of its word."""
+    """The cues of some languages. An entry is (language, cue, the rest of the phrase, or the prefix or suffix).
+
+    `phrases` are keyed by their first word, `beginnings` by three letters of the prefix, `endings` by two of the
+    suffix.
+    """
 
     phrases: dict[str, list[tuple[str, int, list[str]]]] = field(default_factory=dict[str, Any])
     beginnings: dict[str, list[tuple[str, int, str]]] = field(default_factory=dict[str, Any])

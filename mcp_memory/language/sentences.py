@@ -87,7 +87,7 @@ def _pasted(text: str) -> Iterator[int]:
 
 
 def _mail(text: str) -> int | None:
-    """Return the start of a mail without headers: a formal salutation, or any salutation before a signature."""
+    """Return the start of a mail without headers: a formal salutation, or any before a signature; or None."""
     signed = max((signature.start() for signature in _quoted("SIGNATURE").finditer(text)), default=-1)
     for salutation in _quoted("SALUTATIONS").finditer(text):
         if salutation["informal"] is None or salutation.end() <= signed:
@@ -180,7 +180,10 @@ def is_question(sentence: str) -> bool:
 
 
 def rule_candidates(text: str, *, least: float = _POSSIBLE) -> Iterator[RuleCandidate]:
-    """Yield the sentences of a user's turn that may state a standing rule, by their words or by a heading above."""
+    """Yield the sentences of a user's turn that may state a standing rule; the first `READ` characters are read.
+
+    Their words, or those of their context, have log-odds of at least `least`, or they are listed under a heading.
+    """
     listed = 0  # remaining sentences that may belong to a heading such as "rules:"
     reached = 0  # end of the previous sentence, without white space
     masked = _without_quotations(text[:READ])

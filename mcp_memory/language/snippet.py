@@ -74,7 +74,7 @@ def _inside(chunk: str, present: AbstractSet[str]) -> list[TermMatch]:
 
 
 def words(text: str, terms: AbstractSet[str]) -> list[str]:
-    """Return the text's matching words as written, each once."""
+    """Return the text's matching words in lower case, each once; at most twelve."""
     unique: dict[str, None] = {}
     for match in matches(text, terms):
         word = text[match.start : match.end]
@@ -157,7 +157,7 @@ def _whole_words(text: str, first: int, last: int, width: int) -> tuple[int, int
 
 
 def _closest(term_matches: Sequence[TermMatch], width: int) -> tuple[int, int]:
-    """Return the window with the highest total weight of different terms."""
+    """Return the span, at most `width` long, with the highest total weight of different terms; (0, 0) without terms."""
     inside: Counter[str] = Counter()
     best, span, weight, left = 0, (0, 0), 0, 0
     for match in term_matches:

@@ -306,7 +306,7 @@ _NO_LANGUAGE = "\u0530"  # scripts from here on need no language for their forms
 def index_terms(text: str) -> list[str]:
     """Return the search terms of a text, in order, repeats kept (they are term frequencies).
 
-    Words by their stems, numbers and dates in one spelling, identifiers whole and in parts, scripts without
+    Terms are words by their stems, numbers and dates in one spelling, identifiers whole and in parts, scripts without
     spaces as characters and pairs, emoji without their skin and gender.
     """
     tokens = _tokens(text)

@@ -322,7 +322,10 @@ class ClientLLM:
             run.end()
 
     def ask(self, prompt: ModelPrompt, *, timeout: float) -> Completion:
-        """Return the client's answer. Raises ModelFailed, and Refused while it is answering another question."""
+        """Run the client on a prompt, and return its answer.
+
+        Raises ModelFailed, and Refused while the client is answering another question.
+        """
         with (
             sole_holder(self._home, "client") as free,
             tempfile.TemporaryDirectory(prefix="mcp-memory-", ignore_cleanup_errors=True) as folder,
@@ -363,7 +366,10 @@ class ClientLLM:
     def _run(
         self, command: Sequence[str], folder: Path, environ: Mapping[str, str], timeout: float
     ) -> tuple[int, str, str]:
-        """Return the exit code and the output. Raises ModelFailed after the time limit, Refused if closed."""
+        """Run the command, and return its exit code, standard output and standard error.
+
+        Raises ModelFailed after the time limit, Refused if closed.
+        """
         with self._gate:
             run = None if self._closed else ClientRun(command, folder, environ)
             self._runs |= {run} if run else set()
@@ -385,7 +391,7 @@ class ClientLLM:
         return code, *run.output()
 
     def _read(self, code: int, out: str, err: str) -> _Answer:
-        """Return an answer with a text. Raises ModelFailed with the next step."""
+        """Parse the client's output. Raises ModelFailed, with the next step, if it has no answer."""
         client = self._client
         try:
             answer = client.read(out, err)
@@ -409,7 +415,7 @@ class ClientLLM:
 
 
 def _prompt_text(messages: Sequence[ChatMessage], *, without_system: bool) -> str:
-    """Return the messages as one text."""
+    """Return the messages as one text, without the system messages if `without_system`."""
     parts = ["Answer from this text alone. Use no tools."] if not without_system else []
     for message in messages:
         match message.role:

@@ -54,7 +54,7 @@ class ClientRun:
         return out, err
 
     def end(self) -> None:
-        """End the program if it is running. May be called twice, and from any thread."""
+        """End the program and delete its folder, if it is running. May be called twice, and from any thread."""
         assert self._guard.stdin is not None
         with suppress(OSError):
             self._guard.stdin.close()

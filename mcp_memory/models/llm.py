@@ -138,7 +138,7 @@ class LiteLLM:
         return self._to_completion(response)
 
     def _cache_marks(self, litellm: Any) -> dict[str, Any]:
-        """Return the parameter that makes Claude cache the schema and the instructions, the same for each question.
+        """Return the parameter that makes Claude cache the schema and the instructions, and none for other models.
 
         Most providers cache by default; for Gemini a mark would create a cache that costs by the hour.
         """
@@ -178,7 +178,7 @@ class LiteLLM:
 
 
 def reply_schema(shape: type[BaseModel]) -> dict[str, Any]:
-    """Return the JSON schema of a reply, without the titles, defaults and descriptions that the prompt repeats."""
+    """Return the JSON schema of a reply, without titles, defaults and descriptions of objects: the prompt has them."""
     return _bare(shape.model_json_schema())
 
 
@@ -209,7 +209,8 @@ def _format_of(shape: type[BaseModel]) -> dict[str, Any]:
 def import_litellm() -> Any:
     """Import litellm so that it reads no `.env`, fetches no price list and prints nothing; return it.
 
-    Its own retries are off: callers count attempts in one place, or a failure is tried nine times.
+    It sets LITELLM_* variables of this process. litellm's own retries are off: callers count attempts in one place, or
+    a failure is tried nine times.
     """
     os.environ["LITELLM_MODE"] = "PRODUCTION"  # other modes read `.env` of the working directory
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # else it asks the network for prices at each import
@@ -246,7 +247,7 @@ def is_temporary(status: object) -> bool:
 def explain_failure(
     status: object, error: Exception, *, settings: str, timeout: float, secret: str | None
 ) -> tuple[str, str]:
-    """Return what went wrong (to follow a model's name) and the next step; `settings` begins our settings' names."""
+    """Return what went wrong (to follow a model's name) and the next step; our variables are MCP_MEMORY_`settings`…"""
     match status:
         case 401 | 403:
             return "refused the key", f"Set MCP_MEMORY_{settings}_API_KEY, or the provider's own variable."
@@ -267,7 +268,7 @@ def first_line(error: Exception, secret: str | None = None) -> str:
 
 
 def _run_with_timeout(seconds: float, call: Callable[[], T]) -> T:
-    """Run a call on its own thread and wait at most `seconds`. Raises TimeoutError.
+    """Run a call on its own thread, and return its result. Raises its error, or TimeoutError if it takes longer.
 
     litellm's own timeout is per read from the network, so a server that answers slowly never meets it.
     """

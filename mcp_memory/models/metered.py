@@ -78,12 +78,12 @@ def this_hour(now: datetime) -> datetime:
 
 
 def make_llm(settings: Settings) -> LLM | None:
-    """Return the configured model; None for `none`."""
+    """Return the configured model; None for `none`. Raises InvalidInput for an unknown client."""
     return None if settings.llm == "none" else _model(settings.llm, settings)
 
 
 def make_llms_by_purpose(settings: Settings) -> dict[str, LLM]:
-    """Return the models that are configured for single purposes, by purpose."""
+    """Return the models that are configured for single purposes, by purpose. Raises InvalidInput like `make_llm`."""
     named = {purpose: getattr(settings, f"llm_{purpose}") for purpose in _PURPOSES}
     return {purpose: _model(name, settings) for purpose, name in named.items() if name and name != "none"}
 
@@ -127,10 +127,11 @@ class MeteredModel:
                 close()
 
     def complete(self, question: ModelQuestion[R], *, use: Callable[[R], T] = _unchanged) -> T:
-        """Return `use(reply)`, by default the reply itself.
+        """Ask the model, record the usage, and return `use(reply)`, by default the reply itself.
 
-        A reply that does not match the schema, or for which `use` raises InvalidInput, is returned with the reason.
-        Raises ModelFailed if no usable reply arrives in time, Refused when the caps are reached or a pause is on.
+        A reply that does not match the schema, or for which `use` raises InvalidInput, is sent back with the reason.
+        Raises ModelFailed without a reply in time, NoUsableReply if no reply is usable, Refused past the caps or in a
+        pause.
         """
         ends = time.monotonic() + (question.timeout or self._settings.llm_timeout)
         model = self._others.get(question.purpose, self._llm)

@@ -32,7 +32,7 @@ def is_nothing(value: Any) -> bool:
 
 
 def as_text(value: Any) -> Any:
-    """Return null as an empty text, a list as lines, and a number as its digits."""
+    """Return null as an empty text, a text stripped, a list as lines, a number as digits, anything else unchanged."""
     if isinstance(value, list):
         return "\n".join(map(str, cast("list[Any]", value)))
     return "" if value is None else value.strip() if isinstance(value, str) else _number_as_text(value)
@@ -43,7 +43,7 @@ def _number_as_text(value: Any) -> Any:
 
 
 def as_list(value: Any) -> list[Any]:
-    """Return a single value as a list of it, and null as an empty list."""
+    """Return a list unchanged, null or a word for it as an empty list, and any other value as a list of it."""
     if isinstance(value, list):
         return cast("list[Any]", value)
     return [] if is_nothing(value) else [value]
@@ -70,7 +70,7 @@ TextList = Annotated[list[Text], BeforeValidator(as_list)]
 
 
 class TolerantReply(BaseModel):
-    """A reply that is read item by item."""
+    """A reply whose invalid list items are dropped. It is invalid as a whole if all items of a list are."""
 
     _dropped_items: list[str] = PrivateAttr(default_factory=list[str])
 
@@ -115,7 +115,7 @@ def _invalid_items(error: ValidationError) -> dict[tuple[str, int], str]:
 
 
 def _without_items(data: Any, invalid: Mapping[tuple[str, int], str]) -> dict[str, Any] | None:
-    """Return the fields without these items; None if a list would lose all of its items."""
+    """Return the fields without these items; None if there are no such items, or a list would lose all of its items."""
     fields = object_fields(data) or {}
     for name in {field for field, _ in invalid}:
         items = fields.get(name)

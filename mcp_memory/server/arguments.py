@@ -39,7 +39,7 @@ def argument_model(run: Callable[..., object]) -> type[BaseModel]:
 def parse_arguments(tool: str, model: type[BaseModel], arguments: dict[str, Any]) -> dict[str, Any]:
     """Return the validated arguments of a call.
 
-    Raises InvalidInput, naming each wrong argument and the allowed values.
+    Raises InvalidInput, naming up to three wrong arguments and the allowed values.
     """
     try:
         parsed = model.model_validate(arguments)
@@ -53,7 +53,10 @@ def parse_arguments(tool: str, model: type[BaseModel], arguments: dict[str, Any]
 
 
 def parse_json(text: str, what: str, expected: str) -> JsonValue:
-    """Return the value of a JSON text. Raises InvalidInput; NaN and Infinity are not JSON."""
+    """Return the value of a JSON text. Raises InvalidInput for other text, NaN and Infinity included.
+
+    `what` and `expected` are for the error.
+    """
     try:
         return cast("JsonValue", from_json(text, allow_inf_nan=False))
     except ValueError as error:

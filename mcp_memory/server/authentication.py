@@ -151,7 +151,7 @@ class RateLimit:
         self._keys = LRU[str, _Share](_MAX_RATE_KEYS)
 
     async def take(self, key: str) -> None:
-        """Count a request. Raises Rejected if the limit is reached, with the seconds to wait."""
+        """Count a request. Raises Rejected if the limit is reached, and if the memory cannot be opened."""
         share = self._keys.get_or_put(key, _Share)
         async with share.lock:  # concurrent requests share an answer of the store
             if not share.left and share.empty_until <= anyio.current_time():
@@ -220,7 +220,10 @@ def local_token_file(home: Path) -> Path:
 
 
 def read_local_token(home: Path) -> str | None:
-    """Return the machine's token, None if there is none. Raises Refused if the file cannot be used."""
+    """Return the machine's token, None if there is none. If others could read its file, warn and make it private.
+
+    Raises Refused if the file cannot be used.
+    """
     path = local_token_file(home)
     try:
         token = read_regular(path, _MAX_FILE_BYTES).decode("ascii", "replace").strip()

@@ -61,7 +61,10 @@ def use_grant(grant: Grant) -> Generator[None]:
 
 
 def grant_of_request(request: Any) -> Grant:
-    """Return the grant of the SDK's request object: Starlette's over HTTP, None for other transports."""
+    """Return the grant of a request over HTTP, or the owner's if `request` is None, as on other transports.
+
+    Raises MCPError for a request without a grant, which bypassed authentication.
+    """
     if request is None:
         return OWNER
     grant = request.scope.get(GRANT)
@@ -131,7 +134,10 @@ def is_plain_host(name: str) -> bool:
 
 
 def is_reachable(host: str, allowed: str | None) -> bool:
-    """Return whether other machines can reach the server: by its address, or through a proxy with an allowed name."""
+    """Return whether other machines can reach the server: by its address, or through a proxy with an allowed name.
+
+    Raises InvalidInput for an invalid name in `allowed`.
+    """
     return not is_loopback(host) or any(not is_loopback(_without_port(name)) for name in _parse_hosts(allowed))
 
 
@@ -140,6 +146,7 @@ def transport_security(host: str, allowed: str | None) -> TransportSecuritySetti
 
     If the server is bound to all addresses and the setting is empty, its names cannot be known; then the token alone
     protects it, which a page that rebinds DNS does not have. A name without a port is accepted with any port.
+    Raises InvalidInput for an invalid name.
     """
     names = _parse_hosts(allowed)
     if host in _EVERYWHERE and not names:

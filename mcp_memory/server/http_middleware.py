@@ -138,7 +138,7 @@ class AuthenticationMiddleware:
         return await self._security.validate_request(Request(scope))
 
     async def _count_address(self, scope: Scope) -> None:
-        """Count a request without a valid token by its address. Raises Rejected if there are too many."""
+        """Count a request without a valid token by its address, unless that is local. Raises Rejected for too many."""
         address = _address(scope)
         if self._addresses and not _is_local(address):
             await self._addresses.take(address)
@@ -219,7 +219,7 @@ def _is_local(address: str) -> bool:
 
 
 def _choose_space(scope: Scope, client: ApiClient) -> tuple[Scope, str]:
-    """Return the space of a request, and its scope for the SDK. Raises Rejected if it is not a space of the client."""
+    """Return the scope of a request for the SDK, and its space. Raises Rejected if the client lacks that space."""
     requested = Headers(scope=scope).get(SPACE_HEADER) or QueryParams(scope["query_string"]).get("space")
     path = str(scope["path"])
     if path.startswith(_SPACE_PREFIX):

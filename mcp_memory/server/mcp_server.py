@@ -147,8 +147,8 @@ class MemoryServer(MCPServer[None]):
     async def _run_prepared(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         """Run a request; subscriptions wait until the store is open.
 
-        All others except the handshake start to open it. All except the handshake and `tools/list` first wait
-        for another thread to import the modules of their handlers.
+        All others except the handshake start to open it. All except the handshake, its confirmation and `tools/list`
+        first wait for another thread to import the modules of their handlers.
         """
         if ctx.method in _SUBSCRIBING:
             try:
@@ -362,7 +362,10 @@ _STRUCTURED_ONLY_CLIENTS = ("claude-code", "codex")  # prefixes of client names
 
 
 def adapt_to_client(ctx: ServerRequestContext[Any, Any], result: HandlerResult) -> HandlerResult:
-    """Return a result, as sent over the wire, without structured content for clients whose models see nothing else."""
+    """Return a result, as sent over the wire, in the form for its client.
+
+    Clients whose models would see nothing but structured content get none, and no output schemas.
+    """
     introduced = ctx.session.client_params
     if introduced is None or not introduced.client_info.name.lower().startswith(_STRUCTURED_ONLY_CLIENTS):
         return result

@@ -50,7 +50,10 @@ class Unreachable(Exception):
 
 
 def configured_issuer(settings: Settings) -> Issuer | None:
-    """Return the configured issuer; None if none is set. Raises InvalidInput."""
+    """Return the configured issuer; None if none is set.
+
+    Raises InvalidInput if only one of its two settings is given, or an address is not https.
+    """
     if settings.oauth_issuer is None and settings.oauth_audience is None:
         return None
     if settings.oauth_issuer is None or settings.oauth_audience is None:

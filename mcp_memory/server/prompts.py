@@ -104,7 +104,7 @@ async def wrap_up(memory: Memory, session: str = "") -> str:
 
 
 async def _last_turns(memory: Memory, session: str) -> list[Turn]:
-    """Return the newest turns of a session, by default of the most recent session."""
+    """Return the newest turns of a session, by default of the most recent session. Raises NotFound for a wrong name."""
     stored = await memory.sessions(prefix=session)
     info = next((info for info in stored if info.session == (session or info.session)), None)
     if info is None:
@@ -169,7 +169,7 @@ PROMPTS = (
 
 
 async def get_prompt(memory: Memory, prompt: MenuPrompt, arguments: dict[str, str]) -> wire.GetPromptResult:
-    """Return the prompt's single message. Raises InvalidInput for an unknown argument."""
+    """Run the prompt, and return its single message. Raises InvalidInput for an unknown argument."""
     unknown = [name for name in arguments if name != prompt.argument]
     if unknown:
         raise InvalidInput(f"{prompt.name} has no argument {one_line(unknown[0], 40)!r}; it takes: {prompt.argument}.")

@@ -1,7 +1,8 @@
 """Resources: pages that a client can show, attach or watch without calling a tool.
 
-There are two fixed pages and a status, the most recent canvases, and templates for everything with an id. Texts are
-Memory's, unchanged; a raw result that is not UTF-8 is a blob. `updates` notifies clients of changes.
+There are two fixed pages and a status, the scenes, the most recent canvases, and templates for everything with an id.
+Texts are Memory's; the persona and scenes are defused, and turns are quoted. A raw result that is not UTF-8 is a blob.
+`updates` notifies clients of changes.
 
 A read returns at most MOST characters. Longer content is read in pages: a page gives the address of the next page, in
 its last line (sessions) or in a second content, so that the first contents of all pages joined are the whole.
@@ -96,9 +97,9 @@ def _canvas_entry(canvas: CanvasRow) -> wire.Resource:
 
 
 async def read_resource(memory: Memory, uri: str) -> list[ReadResourceContents]:
-    """Return a page of a `memory://` address, and the address of the next page.
+    """Return a page of a `memory://` address, and the address of the next page if there is one.
 
-    Raises NotFound, InvalidInput, Damaged.
+    Raises NotFound for an unknown address, InvalidInput for a wrong parameter, Damaged for a damaged file.
     """
     address, _, query = uri.removeprefix("memory://").partition("?")
     kind, _, name = address.partition("/")
@@ -137,7 +138,7 @@ _NO_CANVAS = "%% No task is active: offload_tool_result starts a canvas, fold_ca
 
 
 async def _active_canvas(memory: Memory) -> str:
-    """Return the active canvas, folded to the usual budget; a canvas read by its number is complete."""
+    """Return the active canvas, folded to the usual budget, or a comment that no task is active."""
     if await memory.active_canvas() is None:
         return _NO_CANVAS
     view = await memory.fold_canvas()
@@ -229,7 +230,10 @@ def _position(query: str, name: str) -> int:
 
 
 def _cut_page(whole: ReadResourceContents, address: str, start: int) -> list[ReadResourceContents]:
-    """Return the page that begins at byte `start`, and a note with the address of the next page, if any."""
+    """Return the page that begins at byte `start`, and a note with the address of the next page, if any.
+
+    Raises NotFound if `start` is past the end.
+    """
     is_text = isinstance(whole.content, str)
     data = whole.content.encode("utf-8", "surrogatepass") if isinstance(whole.content, str) else whole.content
     if start and start >= len(data):

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 
 def _accept_json(what: str, expected: str) -> BeforeValidator:
-    """Accept a value sent as JSON text."""
+    """Return a validator that also accepts a value sent as JSON text; `what` and `expected` are for the error."""
     return BeforeValidator(lambda value: parse_json(value, what, expected) if isinstance(value, str) else value)
 
 

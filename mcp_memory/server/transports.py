@@ -41,7 +41,7 @@ _INTERVAL_SECONDS = 2.0
 
 
 async def wait_for_client_exit(output: int, *, parent: Callable[[], int] = os.getppid) -> None:
-    """Return when the client of a stdio server has exited although its standard input is open.
+    """Wait until the client of a stdio server has exited, even if standard input stays open.
 
     A pipe ends when every process that can write to it has closed it. If a client started other processes that
     inherited its end and was then killed, its server would wait forever. So the end of the parent process is
@@ -131,7 +131,11 @@ def serve(
 
 
 def _with_token(settings: Settings, host: str, *, reachable: bool, needs_token: bool) -> tuple[Settings, str]:
-    """Return the settings with the machine's token, if needed, and the notice about it for the user."""
+    """Make the machine's token if one is needed, and return the settings with it and the notice about it for the user.
+
+    Raises Refused if the token cannot be read or stored, if other machines can reach a server without tokens, and if
+    `--no-token` is not possible.
+    """
     from mcp_memory.server.authentication import (
         local_token_file,
         make_local_token,
@@ -267,7 +271,7 @@ _ARENAS = 2
 
 
 def limit_malloc_arenas() -> None:
-    """Limit new threads to two malloc arenas, unless MALLOC_ARENA_MAX is set."""
+    """Limit new threads to two malloc arenas, on Linux with glibc and unless MALLOC_ARENA_MAX is set."""
     if sys.platform != "linux" or "MALLOC_ARENA_MAX" in os.environ:
         return
     set_option = getattr(ctypes.CDLL(None), "mallopt", None)

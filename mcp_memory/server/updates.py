@@ -172,7 +172,10 @@ class Updates:
                     failure = str(error)
 
     async def _check_for_changes(self, memory: Memory, notifications: TaskGroup) -> None:
-        """Notify the listeners of each changed space, in separate tasks: no space waits for clients of another."""
+        """Notify the listeners of each changed space, in separate tasks: no space waits for clients of another.
+
+        If there are too many feeds, those without listeners are dropped first.
+        """
         active_feeds = {space: feed for space, feed in self._feeds.items() if feed.has_listeners}
         if len(self._feeds) > _MAX_FEEDS:
             self._feeds = active_feeds

@@ -3,7 +3,8 @@
 `readings` removes the disguise of a text. Base64, hexadecimal digits, escapes and entities are decoded if the result is
 readable text. Spaced letters are joined, digits within words are read as letters, words on separate lines are joined to
 a sentence, identifiers of five or more words that are not code are split, and marks within words are removed. Reversed
-text and ROT13 are tried if the words of an instruction would result. Nested disguises are not decoded.
+text and ROT13 are tried too; of a long text, only if words of an instruction would result. Nested disguises are not
+decoded.
 
 `messages_of` reduces each line to its message. It removes timestamps, log levels, loggers, `file:line:`, list and
 comment marks, keys and quotation marks from the front of a line, and puts each cell of prose (CSV, tables, JSON and

@@ -140,7 +140,7 @@ def without_orders(text: str) -> tuple[str, int]:
 
 
 def without_flagged_lines(text: str) -> str:
-    """Return the text of a canvas with a comment in place of each line that reads like an attack."""
+    """Return the text of a canvas with a Mermaid comment in place of each line that has flags."""
     shown = (
         "%% a line that reads like an order is left out" if flags(line, "tool") else line for line in text.split("\n")
     )

@@ -30,7 +30,7 @@ from mcp_memory.suspicion.lexicon import ANY, CONCEPTS, LANGUAGES, Match, concep
 
 @dataclass(frozen=True)
 class Sign:
-    """A pattern of concepts: `first`, and within each distance in characters (`near`) another concept of a list.
+    """A pattern of concepts: `first` and, for each entry of `near`, any of its concepts within its distance.
 
     Distances below `_SENTENCE` must be within a sentence. A concept of `never` within its distance excludes a match.
     """
@@ -284,7 +284,7 @@ def _only_describes_itself(sentence: str) -> bool:
 
 
 def sentences(text: str) -> list[str]:
-    """Return the sentences of a text, each in a line; long sentences in parts."""
+    """Return the sentences of a text, long sentences in parts, without line breaks and without very short parts."""
     lines = (" ".join(sentence.split()) for sentence in SENTENCE_END.split(text))
     parts = (line[at : at + _LONGEST] for line in lines for at in range(0, len(line), _LONGEST))
     return [part for part in parts if len(part) >= _SHORTEST]

@@ -1,7 +1,7 @@
 """The demo: starts the real server as clients do, and shows its main job in a separate folder.
 
-    short    said on Monday, on the page on Tuesday without a model, a promise kept on Friday; a task with large tool
-             results, and its picture
+    short    words of Monday are on the page on Tuesday, without a model; a promise is kept on Friday; a task has large
+             tool results and a picture
     full     all steps of a fortnight (`--full`)
 
 The full demo plays a connected agent whose model answers the questions of `distill`; the answers were written
@@ -30,7 +30,10 @@ _NEXT = ("ui", "show persona", "show canvas", "search van", "status")
 
 
 def run(home: Path | None = None, *, full: bool = False) -> None:
-    """Play the demo in a new memory in `home`. Raises Refused for a folder with other files."""
+    """Empty the folder of an earlier demo, or make a new folder, and play the demo in it.
+
+    Raises Refused for a folder with other files, StoreUnavailable for a folder that cannot be written.
+    """
     from mcp_memory.cli.demo import full as whole
     from mcp_memory.cli.demo import short
 
@@ -46,7 +49,7 @@ def run(home: Path | None = None, *, full: bool = False) -> None:
 
 
 def shell_command() -> str:
-    """Return the shell command that starts this program: its bare name if that is on the PATH."""
+    """Return the shell command that starts this program, by its bare name if the PATH leads to this program."""
     program, *arguments = this_command()
     on_path = shutil.which(NAME)
     same = on_path is not None and Path(on_path).resolve() == Path(program).resolve()
@@ -58,13 +61,16 @@ def _relative_path(path: Path) -> str:
 
 
 def default_home() -> Path:
-    """Return `.demo` in the working directory, or a temporary folder if that cannot be written to."""
+    """Return `.demo` in the working directory; if that cannot be written to, make and return a temporary folder."""
     here = Path.cwd()
     return here / ".demo" if os.access(here, os.W_OK) else Path(tempfile.mkdtemp(prefix="mcp-memory-demo-"))
 
 
 def empty_home(home: Path) -> Path:
-    """Empty the folder of an earlier demo and return it. A marker file lets the next run recognise it."""
+    """Make a folder, or empty that of an earlier demo, and return it. A marker file lets the next run recognise it.
+
+    Raises Refused for a folder with other files, StoreUnavailable for a folder that cannot be written.
+    """
     home = expand_path(str(home), "--home").absolute()
     try:
         make_folder(home)

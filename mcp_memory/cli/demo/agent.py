@@ -8,7 +8,7 @@ keys, because ids depend on earlier rows; the id of a statement is read from the
 it. A sentence may have several wordings, from the earliest knowledge to the final one. A question is answered from the
 rows that it shows, so that any order of questions works:
 
-    extract   the notes on its turns, without repetitions of shown statements; of two that differ, the later
+    extract   the notes on its turns, without repetitions of shown statements; of two that contradict, the later
     merge     the decisions on its drafts; a draft without a decision is added
     scenes    the pages that change, each sentence in the last wording whose statements are shown; new sentences are
               appended to a page that is not shown in full
@@ -124,7 +124,10 @@ class Replies:
         """The last version of each page."""
 
     def to(self, stage: str, question: str) -> str | None:
-        """Return the reply to a question, or None if none was prepared."""
+        """Remember the ids that a question shows and the pages that its reply writes, and return the reply.
+
+        Return None if no reply was prepared.
+        """
         self._ids |= _statement_ids(self._words, question)
         shown = {key: id for key, id in self._ids.items() if _shows(question, id)}
         match stage:
@@ -211,7 +214,7 @@ def _without_key(note: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _text(sections: Mapping[str, Sequence[Wordings]], shown: Mapping[str, str], *, joint: str) -> str:
-    """Return the sections of a page whose statements are known."""
+    """Return the page with the sentences whose statements are shown, without empty sections."""
     parts: list[str] = []
     for heading, sentences in sections.items():
         wordings = [best for sentence in sentences if (best := _best(sentence, shown))]
@@ -247,7 +250,7 @@ async def connect(home: Path, name: str) -> AsyncGenerator[DemoAgent]:
 
 @asynccontextmanager
 async def start_hooked_client(home: Path) -> AsyncGenerator[HookedClient]:
-    """Yield a Claude Code with hooks on the home. Leaving ends its conversations, and with them the hook daemon."""
+    """Yield a client that runs hooks on the home. On exit it ends its conversations, which ends the hook daemon."""
     client = HookedClient(home)
     try:
         yield client
@@ -269,7 +272,7 @@ class HookedClient:
         return await self._answer("SessionStart", conversation, source="startup")
 
     async def prompt(self, conversation: str, text: str) -> str:
-        """Return the context that the hook adds to a prompt, or an empty text."""
+        """Send a prompt to the hook, and return the context that the hook adds, or an empty text."""
         return await self._answer("UserPromptSubmit", conversation, prompt=text)
 
     async def end(self) -> None:
@@ -278,7 +281,10 @@ class HookedClient:
             await self._run("SessionEnd", conversation, reason="other")
 
     async def _answer(self, event: str, conversation: str, **fields: str) -> str:
-        """Return the answer of a hook, retrying if the hook gave up while its daemon started."""
+        """Run a hook until it answers, at most three times, and return the context in its answer, or an empty text.
+
+        A hook gives up while its daemon starts.
+        """
         for _ in range(_HOOK_RUNS):
             if printed := await self._run(event, conversation, **fields):
                 return json.loads(printed)["hookSpecificOutput"]["additionalContext"]
@@ -311,7 +317,7 @@ class DemoAgent:
         return self._client.protocol_version
 
     async def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        """Return the structured answer of a tool."""
+        """Call a tool with the arguments that are not None, and return its answer. Raises RuntimeError if it fails."""
         set_arguments = {name: value for name, value in arguments.items() if value is not None}
         result = await self._client.call_tool(tool, set_arguments, meta=_SAYS.get(tool))
         if result.is_error or result.structured_content is None:
@@ -319,7 +325,10 @@ class DemoAgent:
         return result.structured_content
 
     async def record(self, session: str, turns: Sequence[Mapping[str, str]]) -> dict[str, Any]:
-        """Record turns, and wait until the server announces the new page about the user."""
+        """Record turns, wait until the server announces the new page about the user, and return the answer.
+
+        Raises TimeoutError after a minute.
+        """
         async with self._client.listen(resource_subscriptions=[_PAGE]) as updates:
             answer = await self.call("record_turns", session=session, turns=turns)
             with anyio.fail_after(_PAGE_S):
@@ -351,7 +360,7 @@ class DemoAgent:
                 return
 
     async def offload(self, task: DemoTask) -> AsyncIterator[DemoResult]:
-        """Pass each result of a task to `offload_tool_result`, with its place on the canvas."""
+        """Offload each result of a task, with its place on the canvas, and yield it with the server's answer."""
         nodes: dict[str, str] = {}
         for step in task.steps:
             answer = await self.call(

@@ -255,7 +255,7 @@ async def read_pages(agent: DemoAgent) -> None:
 
 
 async def _evidence(agent: DemoAgent, query: str) -> None:
-    """Show the evidence of a statement."""
+    """Search for a statement, and print it with the words of the turn that it is based on."""
     answer = await agent.call("memory_search", query=query, kind="persona", limit=1)
     for atom in (hit["atom"] for hit in answer["atoms"]):
         click.echo(f"  {click.style('one statement, down to the words it is based on', bold=True)}")
@@ -271,7 +271,7 @@ async def _evidence(agent: DemoAgent, query: str) -> None:
 
 
 async def _facts_at(agent: DemoAgent, question: str, *dates: str) -> None:
-    """Show the facts that were valid at each date."""
+    """Print the fact that answers the question at each date."""
     click.echo(f"  {click.style(f'{question} As it was known then (memory_search as_of)', bold=True)}")
     rows: list[tuple[str, ...]] = []
     for date in dates:

@@ -1,4 +1,4 @@
-"""The short demo: a Monday that is on the page on Tuesday, a promise kept on Friday, large tool results.
+"""The short demo: words of Monday are on the page on Tuesday, a promise is kept on Friday, large results are offloaded.
 
 It shows one line of the first result, the savings and the picture.
 """
@@ -58,7 +58,7 @@ async def play(home: Path) -> None:
 
 
 def monday_before(today: date) -> date:
-    """Return the Monday before the last Friday, so that all dates of the demo are past."""
+    """Return the Monday before the last Friday (today included), so that no date of the demo is in the future."""
     friday = today - timedelta(days=(today.weekday() - 4) % 7)
     return friday - timedelta(days=4)
 
@@ -94,7 +94,10 @@ async def _show_page(agent: DemoAgent, client: HookedClient) -> None:
 
 
 async def _promise(agent: DemoAgent, client: HookedClient) -> None:
-    """Ask about an open promise in other words, let the agent close it, and ask again in another conversation."""
+    """Ask about an open promise in other words, let the agent close it, and ask again in another conversation.
+
+    If the hook adds nothing to the first question, say so and stop there.
+    """
     _heading(f"Friday, in {LATER}")
     _say(f"“{QUESTION}”")
     shown = await _ask_for_promises(client, "friday")
@@ -112,7 +115,7 @@ async def _promise(agent: DemoAgent, client: HookedClient) -> None:
 
 
 async def _ask_for_promises(client: HookedClient, conversation: str) -> list[str]:
-    """Return the open promises that hooks add for the question in a new conversation."""
+    """Start a conversation, ask the question in it, and return the open promises that hooks add."""
     started = await client.start(conversation)
     brought = await client.prompt(conversation, QUESTION)
     return [line for line in f"{started}\n{brought}".splitlines() if line.startswith("Promise of ")]
@@ -122,7 +125,7 @@ async def _ask_for_promises(client: HookedClient, conversation: str) -> list[str
 
 
 async def _offload_results(agent: DemoAgent) -> list[DemoResult]:
-    """Offload all results of the task; show the first, and one line of it."""
+    """Offload all results of the task, show the first and one line of it, and complete the canvas."""
     task = load_task()
     _heading(f"A task of {len(task.steps)} tool calls: {task.goal[0].lower()}{task.goal[1:]}")
     kept = [result async for result in agent.offload(task)]
@@ -139,7 +142,7 @@ async def _offload_results(agent: DemoAgent) -> list[DemoResult]:
 
 
 async def _account(home: Path, same: bool) -> None:
-    """Print the savings according to `status`, and draw the canvas."""
+    """Print the savings according to `status`, and draw the canvas. `same`: the results read back are unchanged."""
     async with open_memory(home=home, distil=False) as memory:
         (canvas,) = await memory.canvases(limit=1)
         status = await memory.status()

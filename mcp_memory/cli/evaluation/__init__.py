@@ -78,7 +78,7 @@ def bench(questions: int, kinds: tuple[str, ...], seed: int, seconds: int, show:
 
 
 def _report_once(tell: Progress) -> Progress:
-    """Return `tell`, which without a terminal also prints a line on stderr for each operation."""
+    """Wrap `tell` so that, without a terminal, it also prints a line on stderr when an operation begins."""
     announced: set[str] = set()
 
     def report(doing: str, done: int, of: int) -> None:

@@ -64,7 +64,8 @@ _STEM, _ENDING, _ENDINGS_SEEN = 5, 3, 5
 class Talk:
     """The turns to mine questions from, indexed by word.
 
-    `turns` are ordered by session and position; `places` has, for each word, the indexes of the turns that use it.
+    `turns` has one session after another, each in order; `places` has, for each word, the indexes of the turns that
+    use it.
     `turn_count` and `sessions` are the numbers of the whole space, of which only a part may have been read.
     """
 
@@ -79,7 +80,7 @@ class Talk:
         return math.log((len(self.turns) + 1) / len(self.places[word]))
 
     def is_word(self, word: str) -> bool:
-        """Return whether people would call it a word: a pair of unspaced characters must occur together often."""
+        """Return whether people would call it a word: two or more characters; an unspaced pair must often occur."""
         if not is_unspaced(word):
             return len(word) > 1
         if len(word) == 1:
@@ -104,7 +105,7 @@ class Talk:
         return any(other != place and self.are_beside(place, other) for other in near)
 
     def phrase(self, word: str, place: int) -> str:
-        """Return a word as somebody would write it: a pair of unspaced characters is extended to a whole word."""
+        """Return a word as somebody would write it: an unspaced pair is extended to a word of at most 6 characters."""
         if not is_unspaced(word):
             return word
         text = self.turns[place].content
@@ -120,7 +121,7 @@ class Talk:
         return pair in self.places and self.is_word(pair)
 
     def are_beside(self, place: int, other: int) -> bool:
-        """Return whether the other place is a turn of the same session."""
+        """Return whether `other` is the place of a turn of the same session."""
         return 0 <= other < len(self.turns) and self.turns[other].session == self.turns[place].session
 
     def has_twin(self, place: int) -> bool:
@@ -169,7 +170,10 @@ class Talk:
 
 
 def words_of(text: str) -> Iterator[str]:
-    """Yield the words of a text, case-folded; of unspaced scripts, characters and pairs."""
+    """Yield the words of a text, case-folded and without `'s`; of unspaced scripts, characters and pairs.
+
+    Words of more than 30 characters are left out, and so is the text after 20,000 characters.
+    """
     for run in _RUN.findall(text[:_CHARACTERS]):
         if is_unspaced(run):
             yield from run
@@ -190,7 +194,7 @@ def clean(text: str) -> str:
 async def read_talk(
     memory: Memory, *, seed: int, most: int = MOST_TURNS, progress: Callable[[int], None] = lambda _: None
 ) -> Talk:
-    """Read the turns of a space, or of a large space as many random sessions as have `most` turns.
+    """Read what users and assistants said in a space; of a large space, random sessions until `most` turns are read.
 
     `progress` receives the number of turns read so far.
     """
@@ -209,7 +213,7 @@ async def read_talk(
 
 
 def index_turns(turns: Sequence[Turn], *, turn_count: int, sessions: int) -> Talk:
-    """Index turns, which must be ordered by session and position."""
+    """Index turns by word. They must be in order, one session after another."""
     places: dict[str, list[int]] = defaultdict(list)
     for place, turn in enumerate(turns):
         for word in dict.fromkeys(words_of(turn.content)):
@@ -273,7 +277,7 @@ def mine(talk: Talk, kind: str, count: int, *, seed: int) -> list[MinedQuestion]
 
 
 def _is_askable(talk: Talk, place: int) -> bool:
-    """Return whether somebody might look for a turn: it has content, and no other turn repeats it."""
+    """Return whether somebody might look for a turn: it has content and topics, and no other turn nearly repeats it."""
     telling = _content_words(talk, place)
     if len(telling) < _LEAST_TELLING:
         return False
@@ -371,7 +375,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
 
 
 def _content_words(talk: Talk, place: int, *, passage: random.Random | None = None) -> list[str]:
-    """Return the content words of a turn, or of a random passage of it, in order."""
+    """Return the content words that few turns have, of a turn or of a random passage of it, in order."""
     words = list(words_of(talk.turns[place].content))
     idle = function_words_of(words)
     if passage is not None and len(words) > _PASSAGE:
@@ -386,7 +390,7 @@ def _content_words(talk: Talk, place: int, *, passage: random.Random | None = No
 
 
 def _sample_words(talk: Talk, place: int, words: Sequence[str], count: int, rng: random.Random) -> list[str]:
-    """Return a weighted random sample of the words: rarer words and topics are likelier.
+    """Return at most `count` of the words, as phrases, in a random sample that prefers rarer words and topics.
 
     Weighted sampling without replacement (Efraimidis and Spirakis, 2006): the largest of random ** (1/weight).
     """

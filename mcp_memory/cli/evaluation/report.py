@@ -6,7 +6,7 @@ asked first changes from question to question, because later ones find pages and
 Everything is seeded: the same answers give the same intervals. Rates have Wilson's score interval, which is meaningful
 at 0 and 100 too. Means, medians and differences, taken question by question, have the percentile bootstrap over
 questions. Questions of the same session share its difficulties, so over few sessions the intervals are too narrow.
-Every figure has its interval, and ours its floors. Differences are judged by MRR, which moves with every rank; a
+Every figure has its interval. Differences are judged by MRR, which moves with every rank; a
 difference is reported only if its interval excludes zero and enough questions differ. Too small a memory is refused.
 """
 
@@ -58,7 +58,7 @@ def rate(hits: Sequence[bool]) -> Figure:
 
 
 def mean(values: Sequence[float], *, least: float = 0.0, most: float = 100.0) -> Figure:
-    """Return the mean of values between `least` and `most`.
+    """Return the mean of the values, whose possible range is `least` to `most`, with its interval.
 
     If all are equal a bootstrap would claim certainty. Then the rule of three applies: 3 of the same number of further
     questions may differ, by the greatest possible amount.
@@ -130,7 +130,7 @@ async def ask_questions(
     until: float,
     progress: Callable[[int, int], None] = lambda _done, _of: None,
 ) -> list[AskedQuestion]:
-    """Ask the kinds of questions in turn until all are asked, or `perf_counter()` reaches `until`.
+    """Ask questions of each kind in turn until all are asked, or `perf_counter()` passes `until`; return the answers.
 
     The order is random, so that the questions asked before time ran out are a fair sample.
     """
@@ -266,8 +266,8 @@ async def measure(
 ) -> BenchReport:
     """Ask at most `questions` of each kind within about `seconds`, and return the figures.
 
-    `show` is the number of examples of each kind. Raises Refused if the space is too small for figures, and if
-    questions would be sent to another machine.
+    `show` is the number of examples of each kind. Raises Refused if the space is too small for figures, if time runs
+    out before there are enough answers, if rows are not embedded, and if questions would be sent to another machine.
     """
     until = perf_counter() + seconds
     _refuse_far_models(memory)
@@ -319,7 +319,10 @@ def _refuse_far_models(memory: Memory) -> None:
 
 
 async def _wait_for_embeddings(memory: Memory, until: float, progress: Progress) -> str | None:
-    """Wait until everything is embedded, and return the embedding model; None without a model."""
+    """Wait until everything is embedded, and return the embedding model; None without a model.
+
+    Raises Refused if embedding fails, or is not done when `perf_counter()` passes `until`.
+    """
     while True:
         state = (await memory.status())["embedding"]
         if state["model"] is None or state["embedded"] >= state["total"]:

@@ -370,7 +370,7 @@ _IDEOGRAPH = "\u2e80"
 
 
 def name_at(text: str, at: int, hint: str) -> Name | None:
-    """Return the name with a hint at `at`; None if it only describes a secret."""
+    """Return the name with a hint at `at`; None if it is covered, or not the name of a secret."""
     end = at + len(hint)
     if text[at:end].lower() != hint:
         return None  # covered

@@ -102,7 +102,7 @@ def find_codes(text: str, places: Mapping[str, Sequence[int]], *, prose: bool) -
 
 
 def _personal_numbers(text: str, places: Mapping[str, Sequence[int]], *, prose: bool) -> Iterator[tuple[int, int]]:
-    """Yield PINs: four to eight digits, with an owner, or in capitals before a colon."""
+    """Yield the spans of the digits of PINs, PUKs and card codes, as the words around them show."""
     end = 0
     for place in sorted({place for word in word_list("personal numbers") for place in places.get(word, ())}):
         match = _personal_number().match(text, place) if place >= end else None

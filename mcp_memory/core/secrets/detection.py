@@ -104,7 +104,7 @@ def _find_in_view(text: str, small: str, places: Places, prose: bool) -> list[Se
 
 @cache
 def _hints() -> Any:
-    """Return an automaton of all hints: a text without any of them contains no secret."""
+    """Return an automaton of all hints. A text without any has no secrets but card numbers and keys of wallets."""
     import ahocorasick
 
     strings = {hint for form in key_formats() for hint in form.hints}.union(HINTS, needed_words(), code_words())
@@ -327,7 +327,7 @@ def _compose(outer: View, inner: View) -> View:
 
 
 def _apply_cuts(text: str, cuts: list[tuple[int, int, str]]) -> View:
-    """Return a text with each cut (from, to, at most one replacement character) applied."""
+    """Return a view of a text with each cut (from, to, at most one replacement character) applied."""
     if not cuts:
         return View(text, lambda place: place)
     starts, lost = [0], [0]

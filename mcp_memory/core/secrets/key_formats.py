@@ -269,7 +269,7 @@ def _is_card_context(text: str, start: int, *, alone: bool) -> bool:
 
 
 def _passes_luhn(digits: str) -> bool:
-    """Return whether the Luhn checksum is valid. A number with a single repeated digit is a sample, valid by chance."""
+    """Return whether the Luhn checksum is valid; False for a single repeated digit, which is a sample."""
     doubled = (int(digit) * 2 for digit in digits[-2::-2])
     return (
         len(set(digits)) > 1 and (sum(map(int, digits[::-2])) + sum(two - 9 * (two > 9) for two in doubled)) % 10 == 0

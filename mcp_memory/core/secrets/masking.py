@@ -186,8 +186,8 @@ _CHARACTER = re.compile(r"\\u[0-9a-f]{4}|\\.|.", re.DOTALL)
 def mask_values(value: Any) -> Any:
     """Return a JSON value with every string, name and long number masked. The name of a member is context of its value.
 
-    In a list an option is context of the next string, as in `["--password", "…"]`. Values nested deeper than
-    any call needs are dropped.
+    In a list an option is context of the next string, as in `["--password", "…"]`. Lists and objects nested more
+    than 100 levels deep become `…`.
     """
     strings = _Strings()
     strings.add_value(value, "", _DEEPEST)

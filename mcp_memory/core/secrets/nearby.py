@@ -91,7 +91,7 @@ _SHARE_OF_WORDS = 1 / 3
 def find_nearby(text: str, name: Name) -> tuple[int, int] | None:
     """Return the span of the first value after a name, in its sentence or the answer to it, that looks like a secret.
 
-    Without one, a random value before the name is taken.
+    Otherwise, of a random value before the name; None if there is neither.
     """
     if name.of_hash:
         return None  # a digest in the same sentence may be of a commit or a file
@@ -138,7 +138,7 @@ def _tokens(text: str, start: int, end: int) -> Iterator[tuple[int, str]]:
 
 
 def _within_bracket(text: str, at: int, value: str) -> str:
-    """Return the part of a value at `at` up to the bracket that closes an earlier one; otherwise all of it."""
+    """Return the part of a value at `at` up to the end of brackets that opened before it; else all of it."""
     start = max(0, at - _LONGEST_BEFORE)
     start = max(start, text.rfind("\n", start, at))
     for opening, closing in BRACKETS.items():

@@ -110,7 +110,10 @@ def stated_value(text: str, name: Name, *, prose: bool) -> tuple[int, int] | Non
 
 
 def _has_joint(text: str, name: Name, span: tuple[int, int]) -> bool:
-    """Return whether "is", or a colon that ends the clause, separates a name from its value."""
+    """Return whether "is", a bracket, or a colon before a value that ends its clause connects it with its name.
+
+    A value before its name needs none of these.
+    """
     start, end = span
     bracket = _IN_BRACKETS.match(text, name.end)
     if bracket is not None and bracket.start("value") == start:

@@ -261,7 +261,7 @@ def _kind_of(name: str) -> str | None:
 
 
 def _inserted_values(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the values of secret columns in SQL inserts."""
+    """Yield the spans of secret values in SQL inserts, in columns with the name of a secret."""
     for statement in _INSERT.finditer(text):
         kinds = [_kind_of(name.strip(' `"\n\t')) for name in statement["names"].split(",")]
         for row in re.finditer(r"\(([^()\n]*)\)", statement["rows"]):
@@ -283,7 +283,7 @@ def _input_values(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _yaml_block_lines(text: str, places: Places) -> Iterator[tuple[int, int]]:
-    """Yield the lines of YAML blocks with the name of a secret."""
+    """Yield the spans of secret lines in YAML blocks with the name of a secret."""
     starts = {_line_start(text, place) for word in (*_WORDS_OF_NAMES, *HINTS) for place in places.get(word, ())}
     for start in sorted(starts - {-1}):
         block = _BLOCK.match(text, start)
@@ -311,7 +311,7 @@ def _kubernetes_values(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _ends_of_keys(text: str, places: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield the last lines of private keys whose beginning was cut off."""
+    """Yield the spans of the last lines of private keys whose beginning was cut off."""
     end = 0
     for place in places:
         if _END_OF_KEY.match(text, place) is None:
@@ -330,7 +330,7 @@ def _ends_of_keys(text: str, places: Sequence[int]) -> Iterator[tuple[int, int]]
 
 
 def _table_cells(text: str, places: Places) -> Iterator[tuple[int, int]]:
-    """Yield the cells of columns with the name of a secret, in tables with uniform separators."""
+    """Yield the spans of secret cells in columns with the name of a secret, in tables with uniform separators."""
     for start in sorted({_line_start(text, place) for word in _WORDS_OF_NAMES for place in places.get(word, ())}):
         line = _line_at(text, start)
         if start >= 0 and len(line) <= _LONGEST_LINE:
@@ -341,7 +341,7 @@ def _table_cells(text: str, places: Places) -> Iterator[tuple[int, int]]:
 
 
 def _cells_after_labels(start: int, line: str) -> Iterator[tuple[int, int]]:
-    """Yield the cell after the name of a secret, in a table with names at the left: `| Password | … |`."""
+    """Yield the span of a secret cell after the name of a secret, as in a table with names: `| Password | … |`."""
     for (label, _), (cell, at) in pairwise(_cells(line, "|")):
         kind = _kind_of_label(label)
         value = cell.strip(_MARKS_OF_CELL)
@@ -365,7 +365,7 @@ def _kind_of_label(label: str) -> str | None:
 
 
 def _values_in_tags(text: str, places: Places) -> Iterator[tuple[int, int]]:
-    """Yield values that tags separate from their names: `<dt>Password</dt><dd>…</dd>`, `<b>Password:</b> …`."""
+    """Yield the spans of values after a name and tags: `<dt>Password</dt><dd>…</dd>`, `<b>Password:</b> …`."""
     for word in _WORDS_OF_NAMES:
         for place in places.get(word, ()):
             match = _BEHIND_TAGS.match(text, place)
@@ -379,7 +379,7 @@ def _values_in_tags(text: str, places: Places) -> Iterator[tuple[int, int]]:
 
 
 def _web_key_members(text: str, places: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield the private members of JSON web keys (RFC 7518), which are recognised by their type `kty`."""
+    """Yield the spans of the private members of JSON web keys (RFC 7518), which are recognised by their type `kty`."""
     end = 0
     for place in places:
         begin = text.rfind("{", max(end, place - _LONGEST_WEB_KEY), place)
@@ -452,7 +452,7 @@ def _is_word_of_login(value: str) -> bool:
 
 
 def _html_cells(text: str, small: str) -> Iterator[tuple[int, int]]:
-    """Yield the cells of HTML table columns whose header, the first row, is the name of a secret."""
+    """Yield the spans of secret cells in HTML table columns whose header, in the first row, is the name of a secret."""
     for begin, end in _html_tables(small):
         starts = [table_row.start() for table_row in _TABLE_ROW.finditer(text, begin, end)]
         rows = [[*_CELL.finditer(text, *row)] for row in pairwise([*starts, end])]
@@ -492,7 +492,7 @@ def _is_resource(value: str) -> bool:
 
 
 def _keyed_members(text: str, places: Places) -> Iterator[tuple[int, int]]:
-    """Yield the names of members of an object that is keyed by secrets: `"api_keys": {"…": "Otto"}`."""
+    """Yield the spans of the secret names in an object that is keyed by secrets: `"api_keys": {"…": "Otto"}`."""
     starts = sorted({place for word in _KEYED_WORDS for place in places.get(word, ())})
     objects = (_KEYED.search(text, max(0, place - _LONGEST_KEYED), place + _LONGEST_KEYED) for place in starts)
     for container in islice(

@@ -158,7 +158,7 @@ def _is_numbered(value: str) -> bool:
 
 
 def is_random_token(value: str, least: int = 12) -> bool:
-    """Return whether a key or token is random: long, with letters and digits in an order that words do not have."""
+    """Return whether a token of `least` or more characters is random: not ordered like words, or 12 digits or more."""
     value = value[:_JUDGED]
     digits, letters = sum(c.isdigit() for c in value), sum(c.isalpha() for c in value)
     if len(value) < least or len(set(value)) < 5:

@@ -1,11 +1,13 @@
 """Keys of wallets: seed phrases by the words of BIP-39, private keys in base58 (WIF) by their checksum.
 
+Key pairs of Solana are recognised by their form, a list of 64 numbers that look random.
+
 A seed phrase is a row of twelve or more words of the lists, mostly different, few of which are common in sentences. No
 checksum is required: a phrase with one wrong word still protects money. In 65 MB of conversations and tool results,
 no other text looks like that. The words may be numbered, quoted or on separate lines.
 
-Both searches look at the text as bytes, and at samples of it: a long text takes a few milliseconds per megabyte more.
-Japanese, Korean and Chinese phrases are found only by a preceding name.
+The searches for phrases and for WIF look at the text as bytes, and at samples of it: a long text takes a few
+milliseconds per megabyte more. Japanese, Korean and Chinese phrases are found only by a preceding name.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ _SHORTEST_WIF = b"a" * 51
 
 
 def find_wallet_keys(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the spans of seed phrases and of private keys in WIF."""
+    """Yield the spans of seed phrases, of private keys in WIF and of key pairs of Solana."""
     if len(text) < len(_SHORTEST_WIF):
         return
     data = text.encode("latin-1", "replace")
@@ -93,7 +95,7 @@ def _seed_phrases(text: str, letters: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _is_among_words(letters: bytes, at: int) -> bool:
-    """Return whether enough seed words for a phrase, or nearly enough, surround a sampled position."""
+    """Return whether twelve words in a row around a sampled position are, or with other letters may be, seed words."""
     known_words = _seed_words()
     behind = letters[at : at + _REACH].split()[1:]
     before = letters[max(0, at - _REACH) : at + _SAMPLE].split()[:-1]
@@ -164,7 +166,7 @@ def _private_keys(text: str, runs: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _key_pairs(text: str) -> Iterator[tuple[int, int]]:
-    """Yield lists of 64 random-looking bytes, the format of Solana key pairs."""
+    """Yield the spans of lists of 64 bytes that look random, the format of Solana key pairs."""
     for match in _KEY_PAIR.finditer(text):
         numbers = [int(number) for number in match["value"].split(",")]
         if max(numbers) < 256 and len(set(numbers)) >= _DIFFERENT_BYTES and numbers != sorted(numbers):

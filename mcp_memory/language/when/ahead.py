@@ -71,7 +71,7 @@ def _by_sentence(text: str, said_at: datetime) -> Iterator[DayAhead]:
 
 
 def _by_span(text: str, said_at: datetime) -> Iterator[DayAhead]:
-    """Yield the times found by `spans_in`, past times moved to the next week or year."""
+    """Yield the times found by `spans_in`, past times in the next week or year; past times with a year are left out."""
     today = local(said_at).date()
     for span in spans_in(text, said_at):
         vague = span.slack if span.slack >= _WEEK else timedelta(0)  # a season may begin early
@@ -166,7 +166,7 @@ def _with_time(text: str, phrase: DayAhead) -> DayAhead:
 
 
 def _before(text: str, phrase: DayAhead, today: date) -> DayAhead:
-    """Return the phrase with an adjacent "before", which means the day before, but not a day in the past."""
+    """Return the phrase with an adjacent "before", moved to the day before unless that is past; else unchanged."""
     begin = max(0, phrase.start - _REACH)
     word = _words("before_day").search(text[begin : phrase.start])
     suffix = _words("before_day_behind").match(text, phrase.end)

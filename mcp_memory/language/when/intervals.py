@@ -96,7 +96,7 @@ def _ago(words: Mapping[str, Any], now: datetime) -> Interval | None:
 
 
 def _rolling(words: Mapping[str, Any], now: datetime) -> Interval | None:
-    """Read "the past three weeks", up to the end of today so that the answer is the same all day."""
+    """Read "the past three weeks" or "the next three weeks", to the end of a day: the answer is the same all day."""
     counted = not words.keys().isdisjoint(("NUM", "WORD", "FEW", "AMOUNT", "ONE"))
     if "MONTH" in words:  # the last week of May
         return None
@@ -116,7 +116,7 @@ def _rolling(words: Mapping[str, Any], now: datetime) -> Interval | None:
 
 
 def amount(words: Mapping[str, Any]) -> tuple[str | None, int, int]:
-    """Return the unit, and the least and greatest number of units."""
+    """Return the unit, None if the phrase has none, and the least and greatest number of units."""
     if "AMOUNT" in words:
         unit, count = words["AMOUNT"]
         return unit, count, count
@@ -257,7 +257,7 @@ def _months(year: int, first: int, count: int) -> Interval:
 
 
 def calendar_unit(unit: str, now: datetime, shift: int) -> Interval:
-    """Return the calendar unit `shift` units after the current."""
+    """Return the calendar unit that is `shift` units after the current unit."""
     today = _midnight(now)
     monday = today - today.weekday() * _DAY
     match unit:
@@ -317,7 +317,7 @@ class Span:
     slack: timedelta
 
     def away(self, moment: datetime) -> timedelta:
-        """Return the distance of a moment from the interval, negative if it is before."""
+        """Return the distance of a moment from the interval: zero inside, negative before."""
         if moment < self.start:
             return moment - self.start
         return max(moment - self.end, timedelta(0))
@@ -336,7 +336,7 @@ def spans_in(text: str, now: datetime) -> list[Span]:
 
 
 def readings_of(text: str, now: datetime) -> list[Span]:
-    """Return the readings of a text that is a single time phrase, one span for each different interval."""
+    """Return the readings of a text that is a single time phrase, a span for each interval; empty for other text."""
     languages = time_languages(text)
     if "zh" in languages:
         languages.append("ja")  # a single phrase may have no kana
@@ -431,7 +431,7 @@ def _written_out(value: str, *, end: bool) -> datetime | None:
 
 
 def _slashed(value: str) -> list[str]:
-    """Return the two readings of 3/4/2026."""
+    """Return the two readings of a date such as 3/4/2026; none for other text."""
     match = re.fullmatch(r"(\d{1,2})[/-](\d{1,2})[/-](\d{4})", value)
     if not match:
         return []

@@ -147,7 +147,7 @@ def _is_more_than_a_weekday(phrase: Phrase) -> bool:
 
 
 def _longest(matches: list[ShapeMatch], letters: str) -> list[ShapeMatch]:
-    """Drop overlapping matches, the shorter first, not counting leading prepositions and articles."""
+    """Sort the matches by length, without leading prepositions and articles, and return them without overlaps."""
 
     def size(match: ShapeMatch) -> int:
         first = match.first

@@ -59,7 +59,7 @@ def _on(day: date | None, **more: Any) -> MeantDays | None:
 
 
 def _in_year(year: int, month: int) -> MeantDays:
-    """Return a month that the text names without its year."""
+    """Return the year of a month that the text names without it."""
     first = date(year, month, 1)
     return MeantDays(first, first, "year", only_year=True)
 

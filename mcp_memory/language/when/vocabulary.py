@@ -150,7 +150,7 @@ _NUMERALS = {c: i for i, c in enumerate("〇一二三四五六七八九")} | {"�
 
 @cache
 def lexicon(language: str) -> TimeLexicon:
-    """Parse the file of a language."""
+    """Return the parsed file of a language."""
     words: dict[str, dict[str, Any]] = {}
     rest: dict[str, list[str]] = {}
     text = resources.files("mcp_memory.language").joinpath("data", "times", f"{language}.txt").read_text("utf-8")
@@ -189,7 +189,7 @@ def tokens_of(text: str, lexicon: TimeLexicon) -> list[TimeToken]:
 
 
 def _dates_in(text: str) -> dict[int, TimeToken]:
-    """Return the dates in digits by their start."""
+    """Return the dates in digits by their start; an impossible date is a MARK."""
     dates: dict[int, TimeToken] = {}
     for pattern in _DATES:
         for match in pattern.finditer(text):

@@ -61,7 +61,7 @@ _loading = threading.Lock()
 
 @contextmanager
 def reading(what: str, *, meanwhile: str = "") -> Generator[None]:
-    """Raise EmbeddingFailed if a file of the package cannot be read; `meanwhile` is appended to the message."""
+    """Turn errors of the body into EmbeddingFailed: `what` cannot be read. `meanwhile` is appended to the message."""
     try:
         yield
     except (OSError, KeyError, ValueError, RuntimeError) as error:  # the last is a trie's
@@ -72,7 +72,7 @@ _BY_WORDS = "; until then search goes by words alone"
 
 
 class StaticEmbedder:
-    """Embeds with the model of this package. All of them in a process share one loaded model (20 MB)."""
+    """Embeds with the word table of this package. All instances in a process share the loaded table (20 MB)."""
 
     identity = STATIC_IDENTITY
     dimensions = STATIC_DIMENSIONS

@@ -273,7 +273,7 @@ RELATED_FILE = "related.safetensors"
 
 
 def related_words(word: str) -> list[tuple[str, float]]:
-    """Return up to 12 words and how near they are (a cosine from 0.4 to 1), nearest first. `word` is in lower case."""
+    """Return up to 12 words related to `word` (in lower case), each with its cosine (0.4 to 1), the nearest first."""
     words, places, neighbours, nearness = _related_words()
     place = places.get(word)
     if place is None:

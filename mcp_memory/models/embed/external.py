@@ -124,7 +124,7 @@ _loadings: dict[tuple[str, str], _Loading] = {}
 
 
 def _loading(library: Library, model: str, models: Path) -> _Loading:
-    """Return the model, loaded or being loaded. A failure is not kept: the next call tries again."""
+    """Return the model, loaded or being loaded; otherwise, also after a failure, start loading it on a thread."""
     with _lock:
         current = _loadings.get((library, model))
         if current is not None and not (current.done.done() and current.done.exception()):
@@ -168,7 +168,10 @@ def _fastembed(model: str, models: Path) -> _Loaded:
 
 
 def _register(library: Any, folder: str) -> None:
-    """Register a model that fastembed does not list, with pooling and size from its files."""
+    """Register a folder's model with fastembed, unless it is listed there, with pooling and size from its files.
+
+    Raises FileNotFoundError if the folder has no .onnx file.
+    """
     if any(supported["model"] == folder for supported in library.TextEmbedding.list_supported_models()):
         return
     described: Any = import_module("fastembed.common.model_description")
@@ -298,7 +301,7 @@ class RemoteEmbedder:
         return self._check_vectors(self._ask(texts, patience), len(texts))
 
     def _ask(self, texts: list[str], patience: RequestPatience) -> Any:
-        """Return litellm's response, after as many attempts as `patience` allows."""
+        """Send texts to the model, with as many attempts as `patience` allows, and return litellm's response."""
         litellm = import_litellm()
         for pause in (*patience.pauses, None):
             try:

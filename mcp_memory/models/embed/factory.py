@@ -17,7 +17,7 @@ from mcp_memory.models.embed.protocol import Embedder, is_folder, prefixes_of
 
 
 def make_embedder(settings: Settings) -> Embedder | None:
-    """Return the configured embedder; None for `none`. Raises InvalidInput for an incomplete name."""
+    """Return the configured embedder; None for `none`. Raises InvalidInput for a missing name or a relative folder."""
     match settings.embedder.partition(":"):
         case "none", "", _:
             return None

@@ -80,7 +80,10 @@ class Classified:
 
 
 def classify(sentences: Sequence[SentenceInTurn]) -> list[Classified]:
-    """Return the class of each sentence. Raises EmbeddingFailed if the files of the package cannot be read."""
+    """Return the labels and the worth of each sentence.
+
+    Raises EmbeddingFailed if the files of the package cannot be read.
+    """
     import numpy as np
 
     if not sentences:
@@ -106,7 +109,7 @@ def classify(sentences: Sequence[SentenceInTurn]) -> list[Classified]:
 def scaled(
     rows: NDArray[np.floating[Any]], mean: NDArray[np.floating[Any]], spread: NDArray[np.floating[Any]]
 ) -> NDArray[np.floating[Any]]:
-    """Return rows of features in standard deviations, without outliers."""
+    """Return rows of features in standard deviations from the mean, limited to 6 in either direction."""
     import numpy as np
 
     return np.clip((rows - mean) / spread, -_CLIP, _CLIP)

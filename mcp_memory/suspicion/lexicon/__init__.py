@@ -100,7 +100,7 @@ _VIETNAMESE = re.compile("[\u01a0\u01a1\u01af\u01b0\u1ea0-\u1ef9]")
 
 
 def folded(text: str) -> str:
-    """Return a text without accents and vowel points, which are optional in most languages.
+    """Return a text without accents and vowel points, which are optional in most languages, and with "not" for "n't".
 
     In Vietnamese they distinguish words, so they stay in a text with letters of that language.
     """
@@ -152,7 +152,10 @@ def matches(text: str) -> list[Match]:
 
 
 def split_run(run: str) -> str:
-    """Return letters that were written without spaces as words, as far as the lexicon has the words."""
+    """Return letters written without spaces as words of the lexicon, in lower case, and single letters between them.
+
+    Letters of scripts that are searched inside words are returned unchanged.
+    """
     if _INSIDE.search(run):
         return run
     lexicon, lower, words, at = _lexicon(), folded(run).lower(), list[str](), 0
