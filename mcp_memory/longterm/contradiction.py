@@ -162,7 +162,10 @@ class Embedded(NamedTuple):
 
 
 def replaced_in_store(store: Store, space: str, new: Embedded, identity: str) -> list[str]:
-    """Return the ids of stored sentences replaced by a new statement; `identity` names the model of its vector."""
+    """Return the ids of the stored sentences that a new statement replaces; `identity` names the model of its vector.
+
+    Empty if the statement has no vector yet, or if the vector is not the bundled model's.
+    """
     if identity != IDENTITY:  # cosines of other models are on other scales
         return []
     if new.vector is None or not announces_change(new.atom.text):

@@ -50,9 +50,9 @@ def superseded_ids(store: Store, space: str, ids: Sequence[str]) -> list[str]:
 
 
 def fact_still_stated(store: Store, space: str, text: str, older: Iterable[Atom]) -> Fact | None:
-    """Return the first fact of the superseded statements whose entity and value are in the new text.
+    """Return the first fact of the superseded statements whose entity and value are in the new text, or None.
 
-    The user need not be named in it.
+    If the entity is the user, the text need not name it.
     """
 
     def is_named(name: str) -> bool:
@@ -93,7 +93,10 @@ def may_be_note(kind: StatementKind | None, older: Sequence[Atom]) -> bool:
 
 
 def kind_of_successor(older: Sequence[Atom]) -> Kind:
-    """Return the kind of a statement without a kind: that of the first superseded statement other than a promise."""
+    """Return the kind for a statement without a kind: that of the first superseded statement other than a promise.
+
+    `persona` if all of them are promises.
+    """
     kinds: list[Kind] = [atom.kind for atom in older if atom.label != "promise"]
     return kinds[0] if kinds else "persona"
 

@@ -160,7 +160,10 @@ def shown_text(text: str, limit: int) -> str:
 
 
 def clause(text: str, limit: int) -> str:
-    """Return a text cut to `limit` characters with an ellipsis, at the end of a clause in the second half if any."""
+    """Return a text of at most `limit` characters.
+
+    A longer text is cut at the last end of a clause within its second half, or else at a space, and gets an ellipsis.
+    """
     if len(text) <= limit:
         return text
     ends = [end.start() for end in _CLAUSE_END.finditer(text, 0, limit) if end.start() >= limit // 2]
@@ -174,7 +177,10 @@ _LISTED = 150  # statements of the highest salience, which are more than a page 
 
 
 def ranked(store: Store, space: str, *, at: datetime | None = None) -> Sequence[Candidate]:
-    """Return the most salient candidates. With `at`, they are cached until the memory or the day changes."""
+    """Return the most salient candidates.
+
+    With `at`, they are cached until a statement changes, one of the candidates begins or ends, or the day is over.
+    """
     if at is None:
         return tuple(islice(candidates(store, space, at=at), _LISTED))
 
@@ -311,7 +317,7 @@ def _is_timely_and_safe(atom: Atom, at: datetime) -> bool:
 
 
 def _is_planned_after(atom: Atom, at: datetime) -> bool:
-    """Return whether a sentence is a plan for a future day."""
+    """Return whether a statement is a plan for a day that is not over yet at a moment."""
     day = planned_day(atom) if atom.label == "plan" else None
     return day is not None and day.end > at
 
@@ -355,11 +361,11 @@ _SAME = 0.85  # share of the shorter one's words from which two have the same co
 def _replaced_and_repeated(
     store: Store, space: str, atoms: Sequence[Atom], weights: dict[str, float], at: datetime
 ) -> set[str]:
-    """Return the ids of statements that a later one may have replaced, or that another one repeats.
+    """Find the statements that a later statement may have replaced or that another repeats, and return their ids.
 
-    In `weights`, the statement that stays gets the higher salience of the two. Only the most salient statements are
-    compared, each with the nearest later ones, so that the time hardly grows with the memory. Promises are not
-    compared: each stays open until it is kept.
+    Changes `weights`: the statement that stays gets the higher salience of the two. Only the most salient statements
+    are compared, each with the nearest later statements, so that the time hardly grows with the memory. Promises are
+    not compared: each stays open until it is kept.
     """
     import numpy as np
 

@@ -60,7 +60,10 @@ class SceneBasis(BaseModel):
 
 
 def plan(context: SearchContext, *, session: str | None, smaller: int) -> SceneBasis | None:
-    """Return the next round: the oldest atoms after the cursor, or the pages that are due for rewriting."""
+    """Return the next round: the oldest atoms after the cursor, and pages to show; None if nothing is new or due.
+
+    `smaller` halves the number of atoms and the room for pages that many times.
+    """
     store, space = context.store, context.space
     after = read_to(store, space, "scenes")
     new = store.read(space, atom_rows.list_since, after, limit=max(1, _ATOMS >> smaller), sentences=False)
@@ -172,7 +175,7 @@ def _quoted(text: str) -> str:
 
 
 def _ended(store: Store, space: str, shown: Sequence[Scene], named: Collection[str]) -> Iterator[str]:
-    """Yield a line for each cited statement that ended, or was joined into another, since its page was written.
+    """Yield a line for each cited statement that was joined into another, or that ended since its page was written.
 
     The last line lists the statements that ended before: the pages already describe these as past.
     """
@@ -213,7 +216,10 @@ def _clean(text: str) -> str:
 
 
 def apply(context: SearchContext, work: Work, basis: SceneBasis, reply: SceneReply | None) -> Applied:
-    """Check and store the edits. Raises InvalidInput with the corrections to make."""
+    """Check and store the edits, and mark the atoms of the round as read.
+
+    Raises InvalidInput with the corrections to make, and Conflict if a shown page was rewritten meanwhile.
+    """
     edits, done = check_edits(reply, _round(context, basis)) if reply else ([], Applied(outcome={}))
     context.store.write(
         context.space,

@@ -173,7 +173,7 @@ def _labelled(sentence: TurnSentence, classified: Classified) -> _Labelled:
 def _label(sentence: TurnSentence, chances: Mapping[Label, float]) -> Label | None:
     """Return the likeliest label; None without candidates. A rule needs a minimum probability.
 
-    A promise needs less, because it is recognized by its form as well.
+    A sentence with the form of a promise is a promise even if that is not its likeliest label.
     """
     is_likely = chances.get("promise", 0.0) >= _LEAST_PROMISE
     if is_likely and asks_for_later(sentence.text, sentence.turn.said_at):
@@ -203,7 +203,10 @@ def _needs(labelled: _Labelled, group: Sequence[_Labelled]) -> bool:
 
 
 def _statement(group: Sequence[_Labelled]) -> NewAtom | None:
-    """Return the statement of some sentences; None if they are too few words to mean anything alone ("weekend!")."""
+    """Return the statement of some sentences.
+
+    None if they cannot be cut, are not safe, or are too few words to mean anything alone ("weekend!").
+    """
     first, last = group[0].sentence, group[-1].sentence
     turn = first.turn
     label: Label = next(label for label in _KINDS if any(member.label == label for member in group))

@@ -65,7 +65,8 @@ def current_atoms(
 ) -> list[Atom]:
     """Return the first `limit` statements after `after` that are not past, in the order of `atom_rows.list_atoms`.
 
-    Includes statements that begin later and, with `filters.ended`, past ones. Fewer than `limit` are the last page.
+    Includes statements that begin later and, with `filters.ended`, past statements. If fewer than `limit` are returned,
+    there are no more.
     """
     filters = replace(filters, at=at)
     atoms: list[Atom] = []
@@ -88,8 +89,8 @@ def current_facts(store: Store, space: str, facts: Iterable[Fact], at: datetime)
 def time_note(atom: Atom, at: datetime) -> str:
     """Return `from 1 March 2027` before a statement begins, `was planned for 31 October 2026` after the day of a plan.
 
-    Empty for all others. Only an event is planned for a day: the day in a rule or a trait is when it begins, or its
-    limit. Whether a plan was carried out is unknown.
+    Empty for all other statements. Only an event is planned for a day: the day in a rule or a trait is its beginning or
+    its limit. Whether a plan was carried out is unknown.
     """
     if validity(atom, at) == "ahead":
         return f"from {_day_in_words(atom.valid_from)}"
@@ -344,7 +345,7 @@ def _unit_that_begins(moment: datetime) -> str:
 
 
 def _span_named_in(moment: datetime, text: str) -> tuple[datetime, datetime] | None:
-    """Return the most precise time in a text that contains the moment."""
+    """Return the most precise time in a text that contains the moment, None if there is none."""
     spans = spans_in(_ABOUT.sub("in ", text), moment)
     around = [(span.start, span.end) for span in spans if span.start <= moment < span.end]
     return min(around, key=lambda span: span[1] - span[0], default=None)
