@@ -81,7 +81,7 @@ class RecallLine:
     newer: str | None = None
     """The id of the turn that replaced the value of this one."""
     beside: str | None = None
-    """The id of a later turn that may contradict this turn; `layout` places it next to that."""
+    """The id of a later turn that may contradict this turn; `layout` places this turn after it."""
     former: str = ""
     """The text on the line of replaced values, `[t12 3 March] we pay 900`; empty if it needs its own line."""
 
@@ -125,7 +125,7 @@ def statement_line(atom: Atom) -> str:
 
 
 def is_shown_in(atom: Atom, text: str) -> bool:
-    """Return whether a text shows an atom's statement, as a line or as in the persona's page."""
+    """Return whether a text shows an atom's statement: as a list item, or with the atom's id as the pages do."""
     return f"- {statement_line(atom)}\n" in text or f"{statement_line(atom)} ({atom.id}" in text
 
 
@@ -234,7 +234,7 @@ def of_turns(
 
 
 def _former_text(turn: Turn, newer: Turn, also: str, text: str) -> str:
-    """Return a turn as a part of the line below the newer one; empty if it is too long or contains the separator."""
+    """Return a turn as a part of the line below the newer turn; empty if it is too long or contains the separator."""
     day = day_in_words(turn.said_at.date(), after=newer.said_at.date())
     fits = len(text) <= _FORMER_CHARS and BEFORE_THAT.strip() not in text
     return f"{_head(turn.id, day, also)} {text}" if fits else ""

@@ -74,7 +74,7 @@ def overview_lines(
     context: SearchContext, question: str, in_context: Collection[str], words: AbstractSet[str], shown_text: str,
     replaced: Mapping[str, Turn],
 ) -> list[RecallLine]:  # fmt: skip
-    """Return lines for a question about many things, from turns and statements, the first to be shown first.
+    """Return lines for a question about many things, from turns and statements, the most relevant first.
 
     `replaced` maps the turns of ended rules to the turns that ended them; changes in other turns are found here.
     """
@@ -159,7 +159,10 @@ def lines_of(
 
 
 def _shorten(turn: Turn, words: AbstractSet[str], width: int) -> Turn:
-    """Return a turn cut to `width` characters: without code, from the sentence with most of the words on."""
+    """Return a turn; if it is longer than `width`, without code and from the sentence with most of the words on.
+
+    That sentence is kept whole up to 600 characters.
+    """
     if len(turn.content) <= width:
         return turn
     text = _CODE.sub(" ", turn.content).strip() or turn.content

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 GOVERNS = 0.15
-"""Probability from which a rule about some work is shown: one that is missing costs more than one too many."""
+"""Probability from which a rule about some work is shown: a missing rule costs more than one too many."""
 GENERAL = 0.4
 """Probability from which a rule counts as one about every answer."""
 ENDS = 0.5
@@ -242,7 +242,7 @@ def _is_bundled(context: SearchContext, prompt: str) -> bool:
 
 
 def _choose(context: SearchContext, prompt: str, rules: Sequence[_Rule], limits: RecallLimits) -> list[_Rule]:
-    """Return the likeliest of the rules."""
+    """Return the likeliest rules within the limits, those about the prompt's work before those about every answer."""
     general: list[tuple[float, _Rule]] = []
     scoped: list[tuple[float, _Rule]] = []
     for rule, chance in zip(rules, _judge(context, prompt, rules), strict=True):
@@ -307,7 +307,8 @@ def _with_newer(
 def _find_turns_near(context: SearchContext, rules: Sequence[_Rule]) -> list[Turn]:
     """Return the user's turns that are near to some of the rules.
 
-    One search for the sum of their vectors: a turn that is near to one rule is nearer to it than most others are.
+    One search with the sum of the rules' vectors finds them: a turn near to one rule is nearer to the sum than most
+    other turns are.
     """
     import numpy as np
 
