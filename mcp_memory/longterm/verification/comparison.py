@@ -122,7 +122,10 @@ _CAPITAL = re.compile(r"(?<![\w'’])[^\W\d_a-zа-яё][\w-]*")
 
 
 def capitals_of(text: str) -> frozenset[str]:
-    """Return the capitalised words, in lower case, without function words at the start of the text."""
+    """Return the capitalised words in lower case, without calendar words, polite words and single letters.
+
+    A function word at the start of the text does not count either.
+    """
     names = [name.lower() for name in _CAPITAL.findall(text)]
     if text.lstrip()[:1].isupper() and names and names[0] in _first_words():
         names = names[1:]
