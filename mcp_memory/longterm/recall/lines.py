@@ -29,7 +29,7 @@ from mcp_memory.store.sql import quarantine_rows, turn_rows
 from mcp_memory.suspicion.flags import flags
 
 Group = Literal["promise", "scene", "fact", "atom", "rule", "turn", "output", "end", "maybe", "unsure", "overview"]
-"""The part of the block that a line belongs to. `unsure` turns are the closest ones, and may be irrelevant.
+"""The part of the block that a line belongs to. `unsure` turns are only the closest, and may be irrelevant.
 
 `promise` lines are open promises to be kept now. `overview` lines answer a question about many things. Automatic
 recall has one part for all turns, `maybe`.
@@ -40,7 +40,7 @@ recall has one part for all turns, `maybe`.
 class RecallLimits:
     """How many rows to read and how much of each to show; the defaults are those of an explicit recall.
 
-    Widths are characters of the first, second, ... turn; the last holds for all further ones.
+    Widths are characters of the first, second, ... turn; the last is for all further turns.
     """
 
     turns: int = 45
@@ -72,14 +72,14 @@ class RecallLine:
     source: Source = "assistant"
     """The source of its text; `assistant` for pages that a model wrote."""
     said_at: datetime | None = None
-    """When a turn was said, or since when a statement in an overview holds; None for other rows."""
+    """When a turn was said, or from when a statement in an overview is valid; None for other rows."""
     is_suspect: bool = False
     """It looks like an attack and is not shown; its id is listed among those left out."""
     session: str = ""
     position: int = 0
     """Of a turn, in its session."""
     newer: str | None = None
-    """The id of the turn that replaced the value of this one."""
+    """The id of the turn that replaced the value of this turn."""
     beside: str | None = None
     """The id of a later turn that may contradict this turn; `layout` places this turn after it."""
     former: str = ""
@@ -95,7 +95,7 @@ _DAYS = 3  # other days with the same statement that are named
 
 
 def mark_suspects(context: SearchContext, lines: Iterable[RecallLine]) -> Iterator[RecallLine]:
-    """Yield the lines, suspicious ones marked unless a person has released their row.
+    """Yield the lines; suspicious lines are marked, unless a person has released their row.
 
     Rows written before flags existed, and model output, are checked only here. The whole of an assistant's turn was
     judged by its meaning when it was stored. Tool output is judged with its label. For other lines the label is judged

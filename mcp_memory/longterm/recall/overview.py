@@ -2,7 +2,7 @@
 
 One fact is answered by the best row; these questions need many rows, each of which may be short. Every exchange gets
 one line: a user's turn represents the reply as well, and a statement the turn that it was extracted from. `layout`
-drops the least relevant lines if the budget is exceeded, sorts the others by time and counts the dropped ones.
+drops the least relevant lines if the budget is exceeded, sorts the others by time and counts what it dropped.
 
 The first hits of the search keep more of their text, and the lines of an ordinary recall follow if there is room, so a
 question that is taken for one about many things by mistake still gets its answer.

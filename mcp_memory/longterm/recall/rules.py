@@ -129,7 +129,7 @@ def rules_for(
     ended = [
         rule for rule in rules if rule.turn and rule.turn.id in replaced and replaced[rule.turn.id].id in shown_ids
     ]
-    shown = {*rows, *(rule.atom.id for rule in ended)}  # those by what ended them
+    shown = {*rows, *(rule.atom.id for rule in ended)}  # an ended rule is shown by the message that ended it
     same = [(rule, other) for rule in rules if rule.atom.id in shown for other in stated.get(rule.words, [rule])]
     return RulesForPrompt(
         lines=tuple(_line_of(row, limits) for row in rows.values()),
@@ -272,7 +272,7 @@ def _judge(context: SearchContext, prompt: str, rules: Sequence[_Rule]) -> list[
 def _nearest_in_words(
     context: SearchContext, prompt: str, rules: Sequence[_Rule], chosen: Sequence[_Rule]
 ) -> list[_Rule]:
-    """Return the rules that an ordinary search finds for the prompt, nearest first, without the chosen ones."""
+    """Return the rules that an ordinary search finds for the prompt, nearest first, without the `chosen` rules."""
     candidates = {rule.atom.id: rule for rule in rules if rule not in chosen}
     filters = Filters(kind="instruction", unheld=True)
     hits = context.hits("atom", prompt, filters=filters, limit=_SEARCHED) if candidates else []
