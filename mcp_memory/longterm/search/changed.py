@@ -20,7 +20,7 @@ from mcp_memory.store.protocol import Store
 from mcp_memory.store.sql import turn_rows
 
 COMPARED = 45
-"""Turns of a search, the best ones, that are compared with each other; a recall reads as many."""
+"""Number of the best turns of a search that are compared with each other; a recall reads as many."""
 
 _PAIRS_WITHOUT_COSINE = 200
 _POSSIBLE_PAIRS = 12

@@ -215,7 +215,7 @@ def _codes(text: str) -> NDArray[np.uint32]:
 
 
 def _pairs(letters: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """Return a hash of each letter with the next one."""
+    """Return a hash of each letter with the next letter."""
     import numpy as np
 
     return (letters[:-1] * np.uint32(31) + letters[1:]) & np.uint32(_HASHES - 1)

@@ -1,8 +1,8 @@
 """The two searches, for turns and for memories, in pages of whole rows.
 
-A cursor holds the ids shown so far, when the question was first asked, and the newest rows that existed then. A later
-page ranks the rows up to these without those shown, so nothing is shown twice or skipped, whatever is written or
-forgotten in between.
+A cursor contains the ids shown so far, the time when the question was first asked, and the numbers of the newest rows
+at that time. A later page ranks the rows that existed then, except those already shown. So nothing is shown twice or
+skipped, whatever is written or forgotten in between.
 """
 
 from __future__ import annotations

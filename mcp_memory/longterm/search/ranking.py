@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 class Weights(NamedTuple):
-    """The weight of each signal. `context_short` counts in full for an empty turn, and by half for one of 300 bytes."""
+    """The weight of each signal. `context_short` counts in full for an empty turn, by half for a turn of 300 bytes."""
 
     words: float
     context: float
@@ -242,7 +242,7 @@ def _score_related(
 
     related = np.zeros(len(keys))
     for group in question.related:
-        # Of each word the best relative, not their sum: else words with many of them would win.
+        # For each word only the best relative counts: by their sum, words with many relatives would win.
         best = np.zeros(len(keys))
         for term, nearness in group.items():
             if term in terms:
