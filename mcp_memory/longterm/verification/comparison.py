@@ -59,7 +59,7 @@ def places_of(text: str) -> list[str]:
 
 @lru_cache(maxsize=64)
 def pieces_of(text: str) -> tuple[str, ...]:
-    """Return a text, its sentences alone and with the next one, and their clauses, each once."""
+    """Return a text, its sentences alone and with the next sentence, and their clauses, each once; at most 200."""
     pieces = [text, *places_of(text)]
     for sentence in sentences_of(text):
         pieces.append(sentence.strip())

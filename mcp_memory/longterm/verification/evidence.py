@@ -121,7 +121,7 @@ def _page_problems(
 
 
 def _batches(store: Store, space: str) -> Iterator[list[Atom]]:
-    """Yield all atoms, closed ones too."""
+    """Yield all atoms, including closed atoms, in batches."""
     after = 0
     while atoms := store.read(space, atom_rows.list_since, after, limit=_AT_ONCE):
         yield atoms

@@ -246,8 +246,8 @@ def probable_words(statement: str, messages: Sequence[Said], *, rule: bool, ende
     """Return the user's sentence that a statement was probably derived from, or None.
 
     The sentence may say something else than the statement, so callers keep the sentence and drop the statement. With
-    `rule`, only sentences that state a standing rule are considered. Sentences in `ended` were replaced by later ones
-    and are ignored.
+    `rule`, only sentences that state a standing rule are considered. Sentences in `ended` have been replaced and are
+    ignored.
     """
     best: tuple[float, Said] | None = None
     turns = [turn for turn in messages if not is_joke(turn.text)]
