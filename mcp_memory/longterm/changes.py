@@ -55,7 +55,7 @@ def slot_score(newer: str, older: str, *, cosine: float | None = None) -> float:
 def replaces(newer: str, older: str, *, cosine: float | None = None, asked: str = "") -> bool:
     """Return whether the newer text surely gives another value for what the older says.
 
-    `cosine` as in `same_slot`. `asked` is the text that the older one answers, such as the turn before it: a bare
+    `cosine` as in `same_slot`. `asked` is the text that the older text answers, such as the turn before it: a bare
     "1 September" is about what the question asks. Rather misses a change than invents one: there must be a word of
     change ("now", "moved", "not 14 but 12": see `announces_change`), a value of the same kind that differs, and the
     same words around both.
@@ -175,7 +175,7 @@ def _may_differ(newer: ValueClause, older: ValueClause) -> bool:
 
 
 class Comparison:
-    """How a newer clause relates to an older one."""
+    """How a newer clause relates to an older clause."""
 
     def __init__(self, newer: ValueClause, older: ValueClause) -> None:
         self.changed = newer.changed or bool(newer.former)

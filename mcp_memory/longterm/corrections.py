@@ -1,4 +1,4 @@
-"""Checks a statement of `remember` that supersedes older ones: their ids, the facts it keeps, the promises it closes.
+"""Checks a statement that supersedes others (`remember`): their ids, the facts that it keeps, the promises it closes.
 
 Any statement that supersedes a promise closes it as done, unless it is a promise itself. "I told the user about Bruno's
 40 euros" is a note of the agent on its own action, so it needs no words of the user. The words of the promise never

@@ -1,9 +1,9 @@
 """The extractive page about the user, made without a model: their most telling statements, in their own words.
 
 `ranked` orders sentences of the user that a program extracted (`Atom.is_sentence`), explicit and imported statements by
-salience. It leaves out past statements, statements that a later one may have replaced (`contradiction`) or that another
-one repeats, sentences about a day more than two weeks ago, and all that `suspicion.flags` flags. `page` lists the first
-of them that fit by section, each line with its id and cut at a clause. Nothing is paraphrased.
+salience. It leaves out past statements, statements that a later statement may have replaced (`contradiction`) or that
+another repeats, sentences about a day more than two weeks ago, and all that `suspicion.flags` flags. `page` lists the
+first of them that fit by section, each line with its id and cut at a clause. Nothing is paraphrased.
 
 The ranking depends on the stored statements, the log of recalls up to yesterday, and the day: it changes at most once a
 day unless a statement was added, ended or forgotten. Until then two calls return the same bytes.
@@ -254,7 +254,7 @@ def candidates(store: Store, space: str, *, at: datetime | None = None) -> Itera
 
 
 def _weights(stored: Sequence[Atom], ended: Sequence[Atom], recalled: Collection[str]) -> dict[str, float]:
-    """Return the salience of all stored statements; `ended` are the replaced ones, the oldest first.
+    """Return the salience of all stored statements by id; `ended` are the replaced statements, the oldest first.
 
     A new value has at least the salience of the value that it replaced, even if its statement is shorter.
     """
@@ -411,8 +411,8 @@ def _choice(
 ) -> _Choice | None:
     """Decide which of two statements stays; None if both stay.
 
-    The newer one stays if it probably changes the older and is not less trusted. Of two with the same content, the more
-    trusted stays, else the more salient.
+    The newer statement stays if it probably changes the older and is not less trusted. Of two statements with the same
+    content, the more trusted stays, else the more salient, else the newer.
     """
     pair, model = _compare(older, newer, vectors), pair_model()
     is_rule = older.kind == "instruction"
@@ -434,9 +434,9 @@ def _is_weaker(atom: Atom, other: Atom) -> bool:
 
 class _Pair(NamedTuple):
     change: float
-    """The probability that the newer one contradicts or updates the older."""
+    """The probability that the newer statement contradicts or updates the older."""
     shared: float
-    """The share of the shorter one's words that the other has."""
+    """The share of the shorter statement's words that the other has."""
 
 
 _pairs = LRU[tuple[str, str], _Pair](8192)
@@ -452,5 +452,5 @@ def _compare(older: Atom, newer: Atom, vectors: Mapping[str, NDArray[np.float32]
 
 
 def number_of(atom: Atom) -> int:
-    """Return the number of an atom, 12 for a12; later ones have higher numbers."""
+    """Return the number of an atom, 12 for a12; an atom that was stored later has a higher number."""
     return int(atom.id[1:])

@@ -201,7 +201,7 @@ class Resolution:
     onto: Sequence[MergeTarget] = ()
     """Current statements that it replaces or joins, or that its words are added to."""
     leader: str | None = None
-    """The draft that includes this one."""
+    """The draft that includes this draft."""
     waits: bool = False
     """It replaces another draft; once that is an atom, this draft is asked about again."""
     text: str = ""
@@ -209,7 +209,7 @@ class Resolution:
     priority: int | None = None
     reason: str = ""
     followers: list[NewAtom] = field(default_factory=list[NewAtom])
-    """Drafts that this one includes."""
+    """Drafts that this draft includes."""
 
 
 def resolved_atom(draft: NewAtom, resolution: Resolution, said_at: Mapping[str, datetime]) -> NewAtom:
@@ -282,7 +282,7 @@ def _valid_from(draft: NewAtom, resolution: Resolution, text: str, said_at: Mapp
 
 
 def _keeps_date(draft: NewAtom, old: Atom, text: str) -> bool:
-    """Return whether a new statement keeps the date of the old one: it names its year and changes no fact value."""
+    """Return whether a new statement keeps an old statement's date: `text` has the year, and no fact value changes."""
     new_fact, old_fact = fact_key(draft), fact_key(old)
     is_changed = new_fact and old_fact and new_fact[:2] == old_fact[:2] and new_fact != old_fact
     return not is_changed and str(old.valid_from.year) in text

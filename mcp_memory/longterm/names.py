@@ -51,7 +51,7 @@ class Names:
     user: str | None
     others: Sequence[str]
     known: Sequence[Entity]
-    """The entities that the turns mention, and the most frequent ones."""
+    """The entities that the turns mention, and the best known entities."""
     text: str
     """The text of the turns and of those before them."""
     relations: Mapping[str, str]

@@ -96,7 +96,7 @@ class PromiseModel(NamedTuple):
     """The fitted model. `weights` has one number for each feature, the constant last.
 
     `limits` pairs numbers of open promises with log-odds, at which one in a hundred prompts that call for no promise
-    gets one. `center` and `scale`, one number for each dimension of the bundled model, make its cosines comparable.
+    gets any. `center` and `scale`, one number for each dimension of the bundled model, make its cosines comparable.
     """
 
     weights: tuple[float, ...]

@@ -292,7 +292,7 @@ def to_show(
     """Return the slugs of the scenes to show in full: all if they are short, otherwise as many as fit.
 
     Scenes that are due come first, then the nearest to the new atoms; if two must be merged, also the candidates for
-    merging. `scenes` has all current ones, the hottest first.
+    merging. `scenes` has all current scenes, the hottest first.
     """
     most = context.settings.max_scenes
     too_many, full = len(scenes) >= most, len(scenes) == most - 1

@@ -351,9 +351,9 @@ def ended_atoms(
 def is_joined(old: Atom, newer: Atom | None) -> bool:
     """Return whether the newer atom includes an ended atom, with all of its evidence.
 
-    Then the old statement is still true in the newer one, and readers must not see it as ended. A sentence that a
+    Then the old statement is still true as a part of the newer, and readers must not see it as ended. A sentence that a
     model's statement replaced counts without comparing evidence, since its evidence may include the assistant's
-    question.
+    question. False without a newer atom.
     """
     if newer is None:
         return False

@@ -2,8 +2,8 @@
 
 A classifier gives each sentence the probabilities of its labels and its worth (`models.embed.sentence_labels`); a
 sentence that is worth something later becomes a statement. Its text is verbatim: lead-ins such as "ok so" and a
-trailing "lol" are cut, a long sentence is cut at a clause, relative dates are followed by absolute ones, and a short
-answer by the user follows the assistant's question. A sentence that is unclear alone ("She is a nurse.") forms one
+trailing "lol" are cut, a long sentence is cut at a clause, relative dates are followed by absolute dates, and the
+assistant's question is put before a short answer. A sentence that is unclear alone ("She is a nurse.") forms one
 statement with the sentence before it.
 
 The words of other people, questions, secrets, and text that resembles an attack are left out. Pure.
@@ -41,8 +41,8 @@ READER = 1
 _LEAST_WORTH = 0.2
 """The least worth of a statement.
 
-Of 562 sentences of six memories that the classifier had not seen, 89 % of those kept state something by their labels;
-78 % of those that do are kept, and 93 % of those that a later conversation needs.
+Measured on 562 sentences of six memories that the classifier had not seen. Of the sentences kept, 89 % state something
+by their labels. Of the sentences that state something, 78 % are kept; of those that a later conversation needs, 93 %.
 """
 _LEAST_RULE = 0.5
 """The least probability of a rule, high because an agent obeys it."""

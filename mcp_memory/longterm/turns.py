@@ -200,7 +200,7 @@ def is_client_command(name: str) -> bool:
 
 
 def _is_command(text: str, before: Turn | None) -> bool:
-    """Return whether a turn is a command to the host alone, neither a path nor a command with material."""
+    """Return whether a turn is a command to the host alone: no path, no command with material, no answer."""
     if _pattern("COMMAND").fullmatch(text):
         return True
     may_be_one = _pattern("MAYBE_COMMAND").fullmatch(text) and not _pattern("FOLDER").fullmatch(text)

@@ -1,8 +1,8 @@
 """When a statement is valid: whether it is past, current or begins later, and the times that its text names.
 
-A statement about the future is valid as a plan, from when it was said. One about the past is valid as a memory, without
-an end: its text says when it was. Only a condition that holds now and ends on a known day gets an end; events never do.
-An unreadable time is replaced by that of the turn.
+A statement about the future is valid as a plan, from when it was said. A statement about the past is valid as a memory,
+without an end: its text says when it was. Only a present condition that ends on a known day gets an end; events never
+do. An unreadable time is replaced by the time of the turn.
 
 A future end is part of the statement's text: "until 10 November", or `[until 2026-11-10]`, which `remember` adds for
 `valid_until`; in the text, exports and rebuilds keep it. The store has a future `valid_to` only if a value that begins
@@ -118,8 +118,8 @@ def with_end(text: str, end: datetime, said_at: datetime) -> str:
 def stated_end(text: str, said_at: datetime) -> datetime | None:
     """Return the end that a statement names, if it was in the future when said: the moment after its last day.
 
-    None if it names no end, several, or an uncertain one. An end in words counts only in a text with one clause: the
-    second half of "do not merge until 10 November and always ask" does not end. An added `[until …]` always counts.
+    None if it names no end, several ends, or an uncertain end. An end in words counts only in a text with one clause:
+    the second half of "do not merge until 10 November and always ask" does not end. An added `[until …]` always counts.
     """
     end = _named_end(text, said_at)
     return end if end is not None and end > said_at else None
@@ -319,7 +319,7 @@ def is_only_a_time(text: str) -> bool:
 
 
 def with_its_date(text: str, said_at: datetime) -> str:
-    """Return a statement with the dates of words such as "yesterday", unless it names a year."""
+    """Return a statement with dates added to words such as "yesterday"; unchanged if it names a year."""
     names_year = any(_YEAR.search(span.text) for span in spans_in(text, said_at))
     return text if names_year else with_dates(text, said_at)
 
