@@ -291,7 +291,7 @@ _TEXT = 160
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowVerdict:
-    """The decision on one row. `probability` is that of being part of the answer."""
+    """The decision on one row. `probability` is how likely the row is part of the answer."""
 
     id: str
     probability: float

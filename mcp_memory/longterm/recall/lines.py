@@ -243,7 +243,7 @@ def _former_text(turn: Turn, newer: Turn, also: str, text: str) -> str:
 def _other_days_note(day: date, others: Collection[date]) -> str:
     """Return a note on other days, such as `also 3 May, 9 May`, with years that differ from that of `day`.
 
-    If there are many days, it counts them and names the last.
+    If there are many days, it counts them and names the last. Empty without other days.
     """
     if not others:
         return ""

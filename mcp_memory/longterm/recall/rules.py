@@ -334,7 +334,10 @@ def _find_turns_near(context: SearchContext, rules: Sequence[_Rule]) -> list[Tur
 
 
 def _ended_by(context: SearchContext, rule: _Rule, later: Sequence[Turn]) -> tuple[bool, Turn | None]:
-    """Return whether a rule has ended, and the message that ended it or may have: the latest, or else the likeliest."""
+    """Return whether a rule has ended, and the message that did or may have ended it, if any.
+
+    Of several messages it is the latest that surely ended the rule, or else the likeliest.
+    """
     if _is_replaced(rule.atom):
         return True, _turn_that_replaced(context, rule.atom)
     if rule.turn is None:
