@@ -35,7 +35,7 @@ def current_scenes(store: Store, space: str) -> list[Scene]:
 
 
 def resolve_filters(store: Store, space: str, filters: Filters) -> tuple[Filters, str | None]:
-    """Return the filters with the slug of their scene and the main name of their entity, and a note for the reader.
+    """Return the filters with the slug of their scene and the main name of their entity, and any note for the reader.
 
     A scene may be given by slug or title, an entity in any spelling (`entity_names`). Raises NotFound with near names.
     """
