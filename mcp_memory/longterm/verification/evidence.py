@@ -238,7 +238,10 @@ def _find_statement(store: Store, space: str, id: str) -> tuple[Atom | None, str
 
 
 def _likely(store: Store, space: str, text: str, turns: Sequence[Turn]) -> list[ResultHit]:
-    """Return similar lines of results that were stored in the session of the first of the turns, before that turn."""
+    """Return similar lines of results that were stored in the session of the first of the turns, before that turn.
+
+    Empty for a text of few words, or without turns.
+    """
     if not turns:
         return []
     first = min(turns, key=lambda turn: turn.learned_at)
