@@ -112,7 +112,7 @@ def check_closing(
     dated: bool,
     is_note: bool,
 ) -> tuple[NewAtom, str | None]:
-    """Return the accepted form of a statement that closes promises (`check_claim`), and a note for the agent.
+    """Return the accepted form of a statement that closes promises (`check_claim`), and a note for the agent or None.
 
     A statement that the user did not make counts as the agent's. So does a possible note (`is_note`), unless the user's
     other words contain more of its terms than the promises do. A statement that resembles an attack closes nothing.

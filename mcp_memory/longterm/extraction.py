@@ -76,7 +76,7 @@ class ExtractionBasis(BaseModel):
 def plan(context: SearchContext, *, session: str | None, smaller: int) -> ExtractionBasis | None:
     """Return the batch that begins at the cursor of the session; None if nothing was said since.
 
-    Short sessions that fit are added. `smaller` halves the batch that many times, and then no session is added.
+    Short sessions that fit are added, unless an attempt has failed (`smaller`).
     """
     waiting = {backlog.session: backlog for backlog in context.store.read(context.space, job_rows.backlog)}
     first = waiting.pop(session or "", None)
@@ -337,7 +337,7 @@ def _users_name(statement: ExtractedStatement, names: Names) -> list[NamedEntity
 
 
 def _stated_aliases(named: NamedEntity, names: Names) -> list[str]:
-    """Return the further names of an entity that occur in the turns and belong to no other entity."""
+    """Return the further names of an entity that occur in the turns and belong to no other; none for the assistant."""
     main_name = names.main_name(named.name)
     if main_name is None:
         return []

@@ -350,7 +350,7 @@ def _find_quote(
 
 
 def _span_of(quote: str, turn: Turn) -> tuple[int, int] | None:
-    """Return the span of a quote in a turn's own words, if it has enough letters to mean something."""
+    """Return the span of a quote in a turn's own words; None if it is missing or too short to mean something."""
     own = own_words(typed_text(turn.content) if turn.role == "user" else turn.content)
     span = locate(quote, own)
     if span is None:

@@ -195,7 +195,7 @@ def _comparable(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolution:
-    """The resolution of a draft."""
+    """What becomes of a draft: an atom, or a part of another draft or atom."""
 
     action: Action = "add"
     onto: Sequence[MergeTarget] = ()

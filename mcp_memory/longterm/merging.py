@@ -85,7 +85,7 @@ class MergeBasis(BaseModel):
 def plan(context: SearchContext, *, session: str | None, smaller: int) -> MergeBasis | None:
     """Return the waiting drafts that need no question, or else those for the next question; None if no draft waits.
 
-    Only the oldest drafts are looked at. `smaller` halves a question that many times.
+    Only the oldest drafts are looked at.
     """
     drafts = context.store.read(context.space, stage_outputs.drafts, limit=_DRAFTS)
     if not drafts:
@@ -448,7 +448,10 @@ class _Resolver:
         return self.resolutions[id] == Resolution() and all(other.leader != id for other in others)
 
     def _without_clash(self, atom: NewAtom, resolution: Resolution) -> NewAtom:
-        """Remove a single-valued fact that would implicitly close a protected statement, and return the atom."""
+        """Remove a single-valued fact that would implicitly close a protected statement, and note that.
+
+        Returns the atom.
+        """
         fact = fact_key(atom) if atom.single_valued else None
         for target in self._context.targets.values():
             other = fact_key(target.atom)

@@ -89,7 +89,7 @@ class Names:
     def may_be(self, main_name: str, name: str) -> bool:
         """Return whether a name can be an alias of the entity with the main name `main_name`.
 
-        It cannot if it is another speaker's. For the user it must be the known name, or the beginning of it, or a
+        It cannot if it is another speaker's. If the user's name is known, an alias of the user must be a shorter or
         longer form of it.
         """
         if fold(name) in {fold(other) for other in self.others}:

@@ -249,7 +249,7 @@ def sound_scenes(store: Store, space: str) -> list[Scene]:
 
 
 def ended_since(store: Store, space: str, written: PersonaVersion) -> list[tuple[Atom, Atom | None]]:
-    """Return the outdated statements of the current page, each with its replacement."""
+    """Return the outdated statements of the current page, each with its replacement or None."""
     return ended_atoms(store, space, cited_atoms(written.text), after=read_to(store, space, "persona"))
 
 

@@ -59,13 +59,13 @@ _NONE = "None."
 
 
 class PersonaBasis(BaseModel):
-    """Input of a persona job: atoms, and the current page when updating."""
+    """The input of a persona job: the version of the current page, and the scenes and atoms to show."""
 
     mode: Mode
     reason: str
     upto: int
     version: int
-    """The current page of the model, 0 if there is none."""
+    """The version of the model's current page, 0 if there is none."""
     scenes: list[str]
     """Scenes to show in full."""
     atoms: list[str]

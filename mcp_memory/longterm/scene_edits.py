@@ -377,7 +377,10 @@ class _PageDrafts:
             )
 
     def remove_orders(self) -> None:
-        """Remove lines that read like an order to a model, and pages that have nothing else or are titled so."""
+        """Remove lines that read like an order to a model, and pages that have nothing else or are titled so.
+
+        Notes what it removes.
+        """
         for slug, page in list(self.pages.items()):
             lines = page.body.splitlines()
             orders = [line for line in lines if flags(line, "assistant")]

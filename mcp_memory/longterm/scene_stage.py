@@ -60,10 +60,7 @@ class SceneBasis(BaseModel):
 
 
 def plan(context: SearchContext, *, session: str | None, smaller: int) -> SceneBasis | None:
-    """Return the next round: the oldest atoms after the cursor, and pages to show; None if nothing is new or due.
-
-    `smaller` halves the number of atoms and the room for pages that many times.
-    """
+    """Return the next round: the oldest atoms after the cursor, and pages to show; None if nothing is new or due."""
     store, space = context.store, context.space
     after = read_to(store, space, "scenes")
     new = store.read(space, atom_rows.list_since, after, limit=max(1, _ATOMS >> smaller), sentences=False)
@@ -137,7 +134,7 @@ def _writing_date(store: Store, space: str, new: Sequence[Atom], shown: Sequence
 
 
 def _with_newer(store: Store, space: str, ids: Iterable[str]) -> list[tuple[Atom, Atom | None]]:
-    """Return the atoms, each with its current replacement if it ended."""
+    """Return the atoms, each with its current replacement, or None if it has not ended or was not replaced."""
     ids = list(ids)
     newer = {old.id: newer for old, newer in ended_atoms(store, space, ids, after=0)}
     return [(atom, newer.get(atom.id)) for atom in store.read(space, atom_rows.by_ids, ids)]

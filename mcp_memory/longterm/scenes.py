@@ -110,7 +110,7 @@ def read_to(store: Store, space: str, stage: Stage) -> int:
 
 
 def ended_since(store: Store, space: str, scene: Scene) -> list[tuple[Atom, Atom | None]]:
-    """Return the atoms cited by a scene that ended after it was written, each with its current replacement."""
+    """Return the atoms cited by a scene that ended after it was written, each with its current replacement or None."""
     return ended_atoms(store, space, cited_atoms(scene.body), after=scene.updated)
 
 
@@ -332,7 +332,7 @@ def _cut(slug: str) -> str:
 def ended_atoms(
     store: Store, space: str, ids: Iterable[str], *, after: datetime | int
 ) -> list[tuple[Atom, Atom | None]]:
-    """Return the atoms that ended after a moment, each with its current replacement.
+    """Return the atoms that ended after a moment, each with its current replacement or None.
 
     `after` may also be the number of the last atom at that moment, which is exact even if atoms have equal times.
     """

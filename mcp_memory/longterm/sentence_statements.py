@@ -282,7 +282,7 @@ def _cut(content: str, start: int, end: int) -> tuple[int, int] | None:
 
 
 def _question(before: Turn) -> Evidence | None:
-    """Return the question at the end of the assistant's turn, if it is verbatim there."""
+    """Return the question at the end of the assistant's turn; None if there is none, or not verbatim."""
     asked = question_of(before.content)
     at = before.content.rfind(asked) if asked else -1
     return Evidence(turn=before.id, span=(at, at + len(asked)), quote=asked) if at >= 0 else None

@@ -155,7 +155,7 @@ def _is_one_clause(text: str, date: Span) -> bool:
 
 @lru_cache(maxsize=4096)
 def _planned_day(text: str, said_at: datetime) -> Span | None:
-    """Return the only day that a statement names, if it was in the future when said and is not a limit.
+    """Return the only day that a statement names, if it was in the future when said and is not a limit, else None.
 
     "From 10 November", "after 10 November" and "by 10 November" name limits.
     """
@@ -248,7 +248,7 @@ def _moment(text: str | None, said_at: datetime, *, end: bool = False) -> dateti
 
 
 def _moment_in_words(text: str, said_at: datetime, *, end: bool) -> datetime | None:
-    """Return the time that words such as "six months ago" or "7 May 2023" mean, if there are few other words."""
+    """Return the time that words such as "six months ago" mean; None if they are not, for the most part, one time."""
     spans = spans_in(text, said_at) if text else []
     if len(spans) != 1 or 2 * len(spans[0].text) < len(text):
         return None
