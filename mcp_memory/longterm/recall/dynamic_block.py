@@ -273,7 +273,10 @@ def _rank(context: SearchContext, atom: Atom, rows: _RecallRows) -> float:
 
 
 def _fact_lines(context: SearchContext, question: str, shown: set[str]) -> list[RecallLine]:
-    """Return lines for facts, not `shown` yet, of entities other than the user that the question names in full."""
+    """Return lines for facts of the entities that the question names in full, except the user.
+
+    Facts of `shown` atoms are left out.
+    """
     words = set(index_terms(question))
     named = [
         entity.name

@@ -88,7 +88,10 @@ def _is_near(context: SearchContext, candidate: Candidate) -> bool:
 
 
 def _last_conversation(context: SearchContext, session: str | None) -> list[str]:
-    """Return a heading and the user's last two informative turns of the latest other conversation that has any."""
+    """Return a heading and the user's last two informative turns of the latest other conversation that has any.
+
+    Empty if no conversation has any.
+    """
     latest = sorted(
         context.store.read(context.space, turn_rows.sessions, limit=_SESSIONS), key=lambda info: info.last, reverse=True
     )
