@@ -134,7 +134,10 @@ def _find_basis(store: Store, space: str, atom: NewAtom, text: str, embed: Embed
 
 
 def _find_promise(claim: str, messages: Sequence[Said]) -> Said | None:
-    """Return the user's sentence that a promise restates, or None. (`own_words` skips conditions and later orders.)"""
+    """Return the user's sentence that a promise restates, or None.
+
+    `own_words` cannot find it, because it skips conditions and orders for later.
+    """
     claim_terms = set(base_terms(claim))
     best: Said | None = None
     least = _OWN

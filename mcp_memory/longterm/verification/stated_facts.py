@@ -164,7 +164,7 @@ class _Reader:
 def _is_same(word: str, other: str, *, is_user: bool) -> bool:
     """Return whether two words are equal, or forms of "have" or of "called".
 
-    Of the user, they may also be the first and the third person of a verb in the present tense.
+    If the fact is about the user, they may also be the first and the third person of a verb in the present tense.
     """
     if word == other or any({word, other} <= _words(kind) for kind in ("have", "called")):
         return True
