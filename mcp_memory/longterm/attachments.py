@@ -63,7 +63,7 @@ class Message:
 
 
 def parts_of_message(*texts: str) -> Message:
-    """Split a user's message into the typed words and the attachments. The typed part splits into itself.
+    """Split a user's message into the typed words and the attachments. Splitting the typed words again changes nothing.
 
     Clients split a message into several texts at any place, even within attachments, so all are read as one. If every
     text closes each client tag that it opens, the blocks of clients are first cut from each text alone. The rest of a

@@ -260,7 +260,7 @@ def _answered_turns(turns: Sequence[Turn], passages: Sequence[Passage]) -> list[
 
 
 def _denies_quote(text: str, passages: Sequence[Passage]) -> bool:
-    """Return whether a statement has the words of a clause that it quotes, but differs from all these in negation."""
+    """Return whether a statement has the words of a quoted clause, but differs from all quoted clauses in negation."""
     clauses = [clause for passage in passages for clause in _clauses_around(passage)]
     terms, is_denial = known_terms(text), is_negative(text)
     return all(is_negative(clause) != is_denial for clause in clauses) and any(

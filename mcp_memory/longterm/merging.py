@@ -144,7 +144,7 @@ def question(context: SearchContext, basis: MergeBasis) -> ModelQuestion[MergeRe
 
 
 def apply(context: SearchContext, work: Work, basis: MergeBasis, reply: MergeReply | None) -> Applied:
-    """Commit the resolutions of the drafts. Raises InvalidInput if a reply decides only about others."""
+    """Commit the resolutions of the drafts. Raises InvalidInput if all decisions of a reply are about other drafts."""
     merge = _merge_context(context, basis)
     decisions = reply.decisions if reply is not None else []
     if decisions and not any(decision.draft in merge.drafts for decision in decisions):

@@ -222,7 +222,7 @@ def named_in(entities: Iterable[Entity], text: str) -> list[str]:
 
 
 def contains_name(names: Iterable[str], text: str) -> bool:
-    """Return whether a text contains any of the names as whole words, in capitals or not."""
+    """Return whether a text contains any of the names as whole words, in upper or lower case."""
     return _contains_any(fold(text), names)
 
 

@@ -281,7 +281,10 @@ class _PageDrafts:
         return int(not new or any(not atom.entities or USER in map(fold, atom.entities) for atom in new))
 
     def _summary(self, slug: str, text: str, body: str) -> str:
-        """Return the summary, or the page's gist if the summary is empty or, with a note, unsupported by the page."""
+        """Return the summary, or the page's gist if the summary is empty or names something that the page does not.
+
+        Notes what the page does not name.
+        """
         summary = one_line(without_citations(text), _SUMMARY)
         atoms = [self.round.atoms[id] for id in cited_atoms(body) if id in self.round.atoms]
         words = [word for atom in atoms for word in (atom.text, *atom.entities)]
@@ -295,7 +298,7 @@ class _PageDrafts:
     def _supported(self, slug: str, text: str, citable: Collection[str]) -> str:
         """Remove the words that cite no citable atom, with notes, and return the rest of the body.
 
-        Adds an error if no line with evidence is left, or fewer than were removed.
+        Adds an error if no line with evidence is left, or if more parts lack evidence than lines have it.
         """
         body = unwrap(_without_wrapping(text))
         unknown = [id for id in cited_atoms(body) if id not in citable]
@@ -329,7 +332,7 @@ class _PageDrafts:
         return set(chain(*unchanged, *(page.atoms for page in self.pages.values())))
 
     def _lost(self, slugs: Iterable[str]) -> list[Atom]:
-        """Return the valid atoms that these pages cited, that no page cites after the edits and no reason explains."""
+        """Return the valid atoms that these pages cited, but that no page cites now and no reason explains."""
         before = chain(*(self.round.scenes[slug].atoms for slug in slugs if slug in self.round.scenes))
         atoms = (self.round.atoms[id] for id in dict.fromkeys(before) if id in self.round.atoms)
         accounted_for = self.covered_ids() | self.explained_ids
