@@ -63,10 +63,11 @@ class Message:
 
 
 def parts_of_message(*texts: str) -> Message:
-    """Return the parts of a user's message. Idempotent on the typed part.
+    """Split a user's message into the typed words and the attachments. Splitting the typed words again changes nothing.
 
-    Clients split a message into several texts at any place, even within attachments, so all are read as one. Only
-    if every text closes each client tag that it opens are blocks of clients read in each text alone.
+    Clients split a message into several texts at any place, even within attachments, so all are read as one. If every
+    text closes each client tag that it opens, the blocks of clients are first cut from each text alone. The rest of a
+    message whose attachments are nested too deeply counts as attached.
     """
     attached: list[str] = []
     notices: list[str] = []
@@ -107,7 +108,7 @@ def _without(text: str, blocks: Sequence[_Block]) -> str:
 
 
 def _blocks(text: str, *, only_clients: bool = False) -> Iterator[_Block]:
-    """Yield the attached passages in order, none within another."""
+    """Yield the attached passages in order, none within another; with `only_clients`, those between clients' tags."""
     headings = [] if only_clients else _headings(text)
     openings = list(_OPENING.finditer(text)) if "<" in text or "[" in text else []
     if not headings and not openings:
@@ -189,7 +190,7 @@ def _closes_client_tags(text: str) -> bool:
 
 
 def _closings(text: str) -> dict[tuple[str, str], tuple[int, int]]:
-    """Return the end of the last closing tag of each name, and the number of closing tags."""
+    """Return, by bracket and name, the end of the last closing tag and the number of closing tags."""
     closings: dict[tuple[str, str], tuple[int, int]] = {}
     for tag in _CLOSING.finditer(text):
         key = tag["bracket"], tag["name"].lower()

@@ -34,7 +34,7 @@ _LITERAL = re.compile(r"(?:[^\W\d_](?![*+?]))*")
 
 
 def any_of(tables: Iterable[str]) -> str:
-    """Return a pattern of whole words in scripts with spaces, and of parts of words in the others."""
+    """Return a pattern of the phrases: whole words in scripts with spaces, and parts of words in the others."""
     phrases = _split(tables)
     spaced = "|".join(sorted((phrase for phrase in phrases if phrase < DENSE_FROM), key=len, reverse=True))
     dense = "|".join(sorted((phrase for phrase in phrases if phrase > DENSE_FROM), key=len, reverse=True))
@@ -99,7 +99,8 @@ class StatedValue:
 
     `reading` depends on the kind. A date is (month, day), each None if not stated. A weekday is 0 (Monday) to 6, a
     clock time is in minutes after midnight, an amount is its number, and a version is as written. `unit` is `am` for a
-    clock time in an unknown half of the day, the unit or currency of an amount (or ""), and the name before a version.
+    clock time in an unknown half of the day; the name before a version; and the unit or currency of an amount, or the
+    beginning of the noun that it counts (`#mugs`), or "".
     """
 
     kind: ValueKind
@@ -291,7 +292,7 @@ def _is_version(match: re.Match[str]) -> bool:
 
 
 def _counted_noun(match: re.Match[str]) -> str:
-    """Return the unit of a bare number from the first letters of the next word, or an empty string.
+    """Return the noun that a number counts as a unit, `#` and its first four letters; empty if it counts none.
 
     Words of change ("940 now") and of a relation ("900 rent") are not counted nouns.
     """

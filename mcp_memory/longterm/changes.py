@@ -1,9 +1,9 @@
 """Decides whether a newer text changes a value that an older text states.
 
 Values (a date, amount or name) are compared if the words around them agree, or if both belong to the same relation
-("rent"). `slot_score` rates possible contradictions and updates, which a reader decides; `replaces` is certain enough
-to mark the older text as outdated. Both are pure and read no clock. Synonyms are known only by `cosine` and a few
-relations.
+("rent"). `slot_score` rates possible contradictions and updates, for a reader to decide about; `replaces` is certain
+enough to mark the older text as outdated. Both are pure and read no clock. Synonyms are known only by `cosine` and a
+few relations.
 
 The model of `contradiction` reads the result of `slot_score`, but cannot replace it: on the 120 pairs of
 tests/longterm/changes_pairs.jsonl the model has a precision of 44 % at a recall of 85 %, these rules have 92 and 85 %.
@@ -55,9 +55,10 @@ def slot_score(newer: str, older: str, *, cosine: float | None = None) -> float:
 def replaces(newer: str, older: str, *, cosine: float | None = None, asked: str = "") -> bool:
     """Return whether the newer text surely gives another value for what the older says.
 
-    `cosine` as in `same_slot`. `asked` is the text that the older one answers, such as the turn before it: a bare
-    "1 September" is about what the question asks. Prefers to miss a change: it needs a word of change ("now", "moved",
-    "not 14 but 12": see `announces_change`), a value of the same kind that differs, and the same words around both.
+    `cosine` as in `same_slot`. `asked` is the text that the older text answers, such as the turn before it: a bare
+    "1 September" is about what the question asks. Rather misses a change than invents one: there must be a word of
+    change ("now", "moved", "not 14 but 12": see `announces_change`), a value of the same kind that differs, and the
+    same words around both.
     """
     cosine = _UNKNOWN if cosine is None else cosine
     new_clauses = first_clauses(newer)
@@ -79,7 +80,7 @@ def _is_denied(clause: ValueClause) -> bool:
 
 
 def _with_words_of_question(answer: tuple[ValueClause, ...], asked: str) -> Iterator[ValueClause]:
-    """Yield the first clause of an answer, if it is a bare value, extended by the words of the question."""
+    """Yield the first clause of an answer, if it is a bare value, extended by the words of the last question."""
     first = next(iter(answer), None)
     if first is None or not first.values or first.words:
         return
@@ -174,7 +175,7 @@ def _may_differ(newer: ValueClause, older: ValueClause) -> bool:
 
 
 class Comparison:
-    """How a newer clause relates to an older one."""
+    """How a newer clause relates to an older clause."""
 
     def __init__(self, newer: ValueClause, older: ValueClause) -> None:
         self.changed = newer.changed or bool(newer.former)

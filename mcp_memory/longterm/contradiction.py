@@ -1,16 +1,16 @@
-"""Estimates whether a newer statement contradicts or updates an older one, and finds stored sentences that it replaces.
+"""Estimates whether a newer statement contradicts or updates an older statement, and finds the sentences it replaces.
 
 `PairModel` is a logistic regression over features of a pair of statements. It is fitted to pairs in English, German
 and Chinese (`scripts/fit_contradiction.py`, `fixtures/hints`) and measured on other languages (`bench.hints`). The fit
 also sets two limits: from `sure` on, `remember` offers to replace the older statement; from `unsure` on, it asks.
 The model knows no facts about the world: that a vegetarian eats no sausages has to follow from the vectors.
 
-`replaced_in_store` compares only statements that were extracted without a model, and replaces one only if it is sure:
-the newer one has a word of change and gives another value for the same thing (`changes.replaces`), as "moved to 9 June"
-does for "on 19 May", and the encoder's cosine shows that both are about one matter. A wrong replacement hides a true
-statement; a missed one leaves two dated statements side by side. The cosine is needed because in languages that the
-encoder does not know well, words of change alone replaced unrelated sentences. A similar sentence with another value
-of the same kind is not enough: as often as not, it is about another person's appointment. Of the 877 pairs of
+`replaced_in_store` finds only sentences that were extracted without a model, and only if it is sure: the new statement
+has a word of change and gives another value for the same thing (`changes.replaces`), as "moved to 9 June" does for "on
+19 May", and the encoder's cosine shows that both are about one matter. A wrong replacement hides a true statement; a
+missed replacement leaves two dated statements side by side. The cosine is needed because in languages that the encoder
+does not know well, words of change alone replaced unrelated sentences. A similar sentence with another value of the
+same kind is not enough: as often as not, it is about another person's appointment. Of the 877 pairs of
 `fixtures/changes` and `fixtures/hints`, of which 364 are changes, 144 are replaced, 143 of them rightly.
 """
 
@@ -93,7 +93,7 @@ def pair_model() -> PairModel:
 
 
 def pair_features(newer: str, olders: Sequence[str], bundled: Mapping[str, Floats] | None = None) -> list[PairFeatures]:
-    """Return the features of the newer statement paired with each older one.
+    """Return the features of the newer statement paired with each older statement.
 
     `bundled` maps texts to their vectors by the bundled model. The encoder embeds other texts, in 3 to 4 ms each;
     raises EmbeddingFailed if its files cannot be read.
@@ -162,7 +162,11 @@ class Embedded(NamedTuple):
 
 
 def replaced_in_store(store: Store, space: str, new: Embedded, identity: str) -> list[str]:
-    """Return the ids of stored sentences replaced by a new statement; `identity` names the model of its vector."""
+    """Return the ids of the stored sentences that a new statement replaces; `identity` names the model of its vector.
+
+    Empty if the statement has no vector yet, or if the vector is not the bundled model's. Raises EmbeddingFailed if the
+    encoder is needed and its files cannot be read.
+    """
     if identity != IDENTITY:  # cosines of other models are on other scales
         return []
     if new.vector is None or not announces_change(new.atom.text):
@@ -188,7 +192,10 @@ def _may_end(atom: Atom, new: NewAtom) -> bool:
 
 
 def replaced_by(new: Embedded, older: Sequence[Embedded]) -> bool:
-    """Return whether a new sentence replaces any of these older sentences, none of which is stored yet."""
+    """Return whether a new sentence replaces any of these older sentences, none of which is stored yet.
+
+    Raises EmbeddingFailed if the encoder is needed and its files cannot be read.
+    """
     if not announces_change(new.atom.text):
         return False
     for old in older:

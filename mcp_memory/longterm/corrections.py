@@ -1,4 +1,4 @@
-"""Checks a statement of `remember` that supersedes older ones: their ids, the facts it keeps, the promises it closes.
+"""Checks a statement that supersedes others (`remember`): their ids, the facts that it keeps, the promises it closes.
 
 Any statement that supersedes a promise closes it as done, unless it is a promise itself. "I told the user about Bruno's
 40 euros" is a note of the agent on its own action, so it needs no words of the user. The words of the promise never
@@ -50,9 +50,9 @@ def superseded_ids(store: Store, space: str, ids: Sequence[str]) -> list[str]:
 
 
 def fact_still_stated(store: Store, space: str, text: str, older: Iterable[Atom]) -> Fact | None:
-    """Return the first fact of the superseded statements whose entity and value are in the new text.
+    """Return the first fact of the superseded statements whose entity and value are in the new text, or None.
 
-    The user need not be named in it.
+    If the entity is the user, the text need not name it.
     """
 
     def is_named(name: str) -> bool:
@@ -93,7 +93,10 @@ def may_be_note(kind: StatementKind | None, older: Sequence[Atom]) -> bool:
 
 
 def kind_of_successor(older: Sequence[Atom]) -> Kind:
-    """Return the kind of a statement without a kind: that of the first superseded statement other than a promise."""
+    """Return the kind for a statement without a kind: that of the first superseded statement other than a promise.
+
+    `persona` if all of them are promises.
+    """
     kinds: list[Kind] = [atom.kind for atom in older if atom.label != "promise"]
     return kinds[0] if kinds else "persona"
 
@@ -109,7 +112,7 @@ def check_closing(
     dated: bool,
     is_note: bool,
 ) -> tuple[NewAtom, str | None]:
-    """Return the accepted form of a statement that closes promises (`check_claim`), and a note for the agent.
+    """Return the accepted form of a statement that closes promises (`check_claim`), and a note for the agent or None.
 
     A statement that the user did not make counts as the agent's. So does a possible note (`is_note`), unless the user's
     other words contain more of its terms than the promises do. A statement that resembles an attack closes nothing.

@@ -1,9 +1,9 @@
 """The extractive page about the user, made without a model: their most telling statements, in their own words.
 
 `ranked` orders sentences of the user that a program extracted (`Atom.is_sentence`), explicit and imported statements by
-salience. It leaves out past statements, statements that a later one may have replaced (`contradiction`) or that another
-one repeats, sentences about a day more than two weeks ago, and all that `suspicion.flags` flags. `page` lists the first
-of them that fit by section, each line with its id and cut at a clause. Nothing is paraphrased.
+salience. It leaves out past statements, statements that a later statement may have replaced (`contradiction`) or that
+another repeats, sentences about a day more than two weeks ago, and all that `suspicion.flags` flags. `page` lists the
+first of them that fit by section, each line with its id and cut at a clause. Nothing is paraphrased.
 
 The ranking depends on the stored statements, the log of recalls up to yesterday, and the day: it changes at most once a
 day unless a statement was added, ended or forgotten. Until then two calls return the same bytes.
@@ -160,7 +160,10 @@ def shown_text(text: str, limit: int) -> str:
 
 
 def clause(text: str, limit: int) -> str:
-    """Return a text cut to `limit` characters with an ellipsis, at the end of a clause in the second half if any."""
+    """Return a text of at most `limit` characters.
+
+    A longer text is cut at the last end of a clause within its second half, or else at a space, and gets an ellipsis.
+    """
     if len(text) <= limit:
         return text
     ends = [end.start() for end in _CLAUSE_END.finditer(text, 0, limit) if end.start() >= limit // 2]
@@ -174,7 +177,10 @@ _LISTED = 150  # statements of the highest salience, which are more than a page 
 
 
 def ranked(store: Store, space: str, *, at: datetime | None = None) -> Sequence[Candidate]:
-    """Return the most salient candidates. With `at`, they are cached until the memory or the day changes."""
+    """Return the most salient candidates.
+
+    With `at`, they are cached until a statement changes, one of the candidates begins or ends, or the day is over.
+    """
     if at is None:
         return tuple(islice(candidates(store, space, at=at), _LISTED))
 
@@ -248,7 +254,7 @@ def candidates(store: Store, space: str, *, at: datetime | None = None) -> Itera
 
 
 def _weights(stored: Sequence[Atom], ended: Sequence[Atom], recalled: Collection[str]) -> dict[str, float]:
-    """Return the salience of all stored statements; `ended` are the replaced ones, the oldest first.
+    """Return the salience of all stored statements by id; `ended` are the replaced statements, the oldest first.
 
     A new value has at least the salience of the value that it replaced, even if its statement is shorter.
     """
@@ -311,7 +317,7 @@ def _is_timely_and_safe(atom: Atom, at: datetime) -> bool:
 
 
 def _is_planned_after(atom: Atom, at: datetime) -> bool:
-    """Return whether a sentence is a plan for a future day."""
+    """Return whether a statement is a plan for a day that is not over yet at a moment."""
     day = planned_day(atom) if atom.label == "plan" else None
     return day is not None and day.end > at
 
@@ -355,11 +361,11 @@ _SAME = 0.85  # share of the shorter one's words from which two have the same co
 def _replaced_and_repeated(
     store: Store, space: str, atoms: Sequence[Atom], weights: dict[str, float], at: datetime
 ) -> set[str]:
-    """Return the ids of statements that a later one may have replaced, or that another one repeats.
+    """Find the statements that a later statement may have replaced or that another repeats, and return their ids.
 
-    In `weights`, the statement that stays gets the higher salience of the two. Only the most salient statements are
-    compared, each with the nearest later ones, so that the time hardly grows with the memory. Promises are not
-    compared: each stays open until it is kept.
+    Changes `weights`: the statement that stays gets the higher salience of the two. Only the most salient statements
+    are compared, each with the nearest later statements, so that the time hardly grows with the memory. Promises are
+    not compared: each stays open until it is kept.
     """
     import numpy as np
 
@@ -405,8 +411,8 @@ def _choice(
 ) -> _Choice | None:
     """Decide which of two statements stays; None if both stay.
 
-    The newer one stays if it probably changes the older and is not less trusted. Of two with the same content, the more
-    trusted stays, else the more salient.
+    The newer statement stays if it probably changes the older and is not less trusted. Of two statements with the same
+    content, the more trusted stays, else the more salient, else the newer.
     """
     pair, model = _compare(older, newer, vectors), pair_model()
     is_rule = older.kind == "instruction"
@@ -428,9 +434,9 @@ def _is_weaker(atom: Atom, other: Atom) -> bool:
 
 class _Pair(NamedTuple):
     change: float
-    """The probability that the newer one contradicts or updates the older."""
+    """The probability that the newer statement contradicts or updates the older."""
     shared: float
-    """The share of the shorter one's words that the other has."""
+    """The share of the shorter statement's words that the other has."""
 
 
 _pairs = LRU[tuple[str, str], _Pair](8192)
@@ -446,5 +452,5 @@ def _compare(older: Atom, newer: Atom, vectors: Mapping[str, NDArray[np.float32]
 
 
 def number_of(atom: Atom) -> int:
-    """Return the number of an atom, 12 for a12; later ones have higher numbers."""
+    """Return the number of an atom, 12 for a12; an atom that was stored later has a higher number."""
     return int(atom.id[1:])

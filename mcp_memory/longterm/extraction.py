@@ -74,7 +74,10 @@ class ExtractionBasis(BaseModel):
 
 
 def plan(context: SearchContext, *, session: str | None, smaller: int) -> ExtractionBasis | None:
-    """Return the batch that begins at the cursor of the session; None if nothing was said since."""
+    """Return the batch that begins at the cursor of the session; None if nothing was said since.
+
+    Short sessions that fit are added, unless an attempt has failed (`smaller`).
+    """
     waiting = {backlog.session: backlog for backlog in context.store.read(context.space, job_rows.backlog)}
     first = waiting.pop(session or "", None)
     if first is None:
@@ -133,11 +136,11 @@ _SHOWN_CHARS = 200
 
 
 def _near_statements(context: SearchContext, parts: Sequence[SessionPart]) -> list[str]:
-    """Return the ids of the current atoms that turns may repeat or end.
+    """Return the ids of at most 24 current atoms that the turns may repeat or end, the oldest first.
 
-    A small memory returns all its atoms, otherwise the most probable for each sentence, alone and after the
-    sentence before: a turn may speak of three things, or say "only two of them" of things named before. Then come
-    those of the entities that the sessions have named.
+    In a small memory these are all atoms. In others they are the most probable atoms for each sentence, alone and after
+    the sentence before: a turn may speak of three things, or say "only two of them" of things named before. Atoms about
+    the entities that the turns name take the places that are left.
     """
     current = Filters(unheld=True)
     few = context.store.read(context.space, atom_rows.list_atoms, filters=current, limit=_SHOWN + 1)
@@ -183,7 +186,7 @@ def _number(id: str) -> int:
 
 
 def question(context: SearchContext, basis: ExtractionBasis) -> ModelQuestion[Extracted] | None:
-    """Return the question about the batch; None if all of it is small talk."""
+    """Return the question about the batch; None if all of it is small talk or quarantined."""
     batch = _read_basis(context, basis)
     if not batch.turns:
         return None
@@ -273,7 +276,7 @@ Results: TypeAlias = "Sequence[tuple[ExtractedStatement, GroundedAtom | Refusal]
 
 
 def _check_reply(results: Results, batch: TurnBatch) -> None:
-    """Raise InvalidInput if the reply is worth correcting as a whole."""
+    """Raise InvalidInput if no quote was found, or if the statements are in a language that no speaker used."""
     unquoted = [(statement, result) for statement, result in results if isinstance(result, Refusal) and result.unquoted]
     if results and len(unquoted) == len(results):
         statement, refusal = unquoted[0]
@@ -289,7 +292,7 @@ def _check_reply(results: Results, batch: TurnBatch) -> None:
 
 
 def _select(results: Results) -> tuple[list[GroundedAtom], list[str]]:
-    """Return the atoms to keep, without duplicates and at most `MAX_ATOMS`, and why the others are not kept."""
+    """Return at most `MAX_ATOMS` atoms to keep, duplicates joined with their evidence, and why others are not kept."""
     atoms: dict[str, GroundedAtom] = {}
     refused: list[str] = []
     for statement, result in results:
@@ -313,7 +316,7 @@ def _weight(grounded: GroundedAtom) -> int:
 
 
 def _aliases(statements: Iterable[ExtractedStatement], names: Names) -> dict[str, Sequence[str]]:
-    """Return the further names of entities, and the user's own name."""
+    """Return the further names of entities by main name; the user's own name is a further name of `user`."""
     aliases: defaultdict[str, dict[str, None]] = defaultdict(dict)
     if names.user:
         aliases[USER][names.user] = None
@@ -334,7 +337,7 @@ def _users_name(statement: ExtractedStatement, names: Names) -> list[NamedEntity
 
 
 def _stated_aliases(named: NamedEntity, names: Names) -> list[str]:
-    """Return the further names of an entity that occur in the turns and belong to no other entity."""
+    """Return the further names of an entity that occur in the turns and belong to no other; none for the assistant."""
     main_name = names.main_name(named.name)
     if main_name is None:
         return []
@@ -350,7 +353,10 @@ _TAGS = ("turns?", "background", "known", "held", "people", "question", "day", "
 
 
 def turn_lines(turns: Sequence[Turn], *, background: bool = False) -> str:
-    """Return turns for a question, each with its id and speaker, below a line for each day."""
+    """Return turns for a question, each with its id and speaker, below a line for each day; "none" without turns.
+
+    With `background` they have no ids, so that they cannot be cited.
+    """
     lines: list[str] = []
     day = session = None
     for turn in turns:
@@ -380,7 +386,10 @@ _A_TRACE = 0.02  # share of the letters; a smaller share of a script comes from 
 
 
 def is_in_strange_language(texts: Sequence[str], turns: Sequence[str]) -> bool:
-    """Return whether most of the texts are in a script, or all in a language, that no turn has."""
+    """Return whether the turns hardly have the main script of the texts, or have none of their languages.
+
+    Languages are compared only if the texts have at least 12 words.
+    """
     script, spoken = _scripts(texts), _scripts(turns)
     if script and spoken[script.most_common(1)[0][0]] < _A_TRACE * spoken.total():
         return True

@@ -30,7 +30,7 @@ def chosen_ids(
     since: datetime | None,
     until: datetime | None,
 ) -> list[str]:
-    """Return the ids of the selected rows; several selectors are intersected.
+    """Return the ids of the selected rows; several selectors are intersected. Ids alone are returned unchecked.
 
     Raises InvalidInput if no selector is given, and for more than MAX_IDS ids.
     """
@@ -52,15 +52,18 @@ def chosen_ids(
 
 
 def forgetting_method(*, query: str | None, session: str | None, timed: bool) -> How:
-    """Return the kind of selector for the tombstone, which never contains the words of the query."""
+    """Return the first kind of selector that was used, in the order query, session, time, ids.
+
+    The tombstone has this kind, but never the words of the query.
+    """
     return "query" if query else "session" if session else "time" if timed else "ids"
 
 
 def forgotten_along(store: Store, space: str, reach: Reach, *, query: str | None) -> list[str]:
     """Return sentences for the user on what else the forgetting affects.
 
-    They name the other forgotten items (rows, facts, lines of tasks and pages), and the turns that stay and may say
-    the same.
+    They name the other forgotten items (rows, facts, lines of tasks and pages), the turns that stay and may say the
+    same, and with a query the number of results that are not indexed yet.
     """
     sentences: list[str] = []
     if reach.along:
@@ -90,7 +93,10 @@ def _changed_pages(store: Store, space: str, reach: Reach) -> list[str]:
 
 
 def previews(store: Store, space: str, ids: Sequence[str], *, written: Mapping[str, str] | None = None) -> list[str]:
-    """Return one line for each id with the start of its text; `written` are texts that an agent gave some results."""
+    """Return one line for each id with the start of its text, or the id alone if it is unknown.
+
+    `written` has, by id, the words of an agent about some results; they are shown after the call.
+    """
     atoms = store.read(space, atom_rows.by_ids, [id for id in ids if id.startswith("a")])
     turns = store.read(space, turn_rows.by_ids, [id for id in ids if id.startswith("t")])
     lines = {atom.id: atom.text for atom in atoms} | {turn.id: turn.content for turn in turns}

@@ -180,7 +180,8 @@ def _check_words(
     """Check the words of an atom against what was said, and return it with remarks.
 
     A statement of the user may be labelled, attributed to the assistant, or replaced by the user's own words. A
-    statement of others is quarantined if nobody said it. The texts in `shown` count as said.
+    statement of others is quarantined if nobody said it. What the user only quotes is not checked. The texts in `shown`
+    count as said.
     """
     if atom.source == "quoted":
         return with_allowed_kind(atom), ()
@@ -219,7 +220,7 @@ def _other_values(
 ) -> list[str]:
     """Return the numbers, dates and names of a statement that are missing in its quotes and the texts near them.
 
-    If a statement repeats all numbers of its quotes, a further number may come from any of the user's `own` texts.
+    If a statement repeats all numbers of its quotes, other values may come from any of the user's `own` texts.
     """
     quoted_turns = [_dated(passage.turn) for passage in passages if is_person(passage.turn)]
     values = KnownValues([*near, *quoted_turns], names)
@@ -230,7 +231,10 @@ def _other_values(
 
 
 def _strange_clauses(text: str, texts: Sequence[DatedText], names: Sequence[str]) -> list[str]:
-    """Return the clauses of a statement that share no word, except names, and no meaning with any of the texts."""
+    """Return the clauses of a statement that share no word, except names, and no meaning with any of the texts.
+
+    Clauses of fewer than three words are left out, because few words may be said in other words.
+    """
     texts_terms, name_terms = known_terms(*(dated.text for dated in texts)), known_terms(*names)
     strange: list[str] = []
     for clause in filter(None, pattern("CUT").split(without_dates(text))):
@@ -256,7 +260,7 @@ def _answered_turns(turns: Sequence[Turn], passages: Sequence[Passage]) -> list[
 
 
 def _denies_quote(text: str, passages: Sequence[Passage]) -> bool:
-    """Return whether a statement has the words of a clause that it quotes, but differs from it in negation."""
+    """Return whether a statement has the words of a quoted clause, but differs from all quoted clauses in negation."""
     clauses = [clause for passage in passages for clause in _clauses_around(passage)]
     terms, is_denial = known_terms(text), is_negative(text)
     return all(is_negative(clause) != is_denial for clause in clauses) and any(
@@ -308,7 +312,8 @@ def _is_quotation(passage: Passage) -> bool:
 def _find_evidence(statement: ExtractedStatement, batch: TurnBatch) -> tuple[list[Passage], list[str]] | Refusal:
     """Return the quoted passages, those of new turns first, and remarks on further quotes that were not found.
 
-    A further quote may be in the background, which has the question that a new turn answers.
+    Returns the refusal of the first quote if no new turn has a quote. A further quote may be in the background: the
+    question that a new turn answers.
     """
     first = _find_quote(statement, batch)
     more = [(quoted, _find_quote(quoted, batch, background=True)) for quoted in statement.more[:_MAX_MORE]]
@@ -327,7 +332,7 @@ def _find_evidence(statement: ExtractedStatement, batch: TurnBatch) -> tuple[lis
 def _find_quote(
     quoted: ExtractedStatement | Quoted, batch: TurnBatch, *, background: bool = False
 ) -> Passage | Refusal:
-    """Return the passage in the named turn, or in the only turn that has the quote."""
+    """Return the passage in the named turn, or in the only turn that has the quote; otherwise a refusal."""
     if not quoted.quote:
         return Refusal(reason="it quotes nothing", unquoted=True)
     id = re.sub(r"^\D*", "t", quoted.turn) if re.search(r"\d", quoted.turn) else ""
@@ -345,7 +350,7 @@ def _find_quote(
 
 
 def _span_of(quote: str, turn: Turn) -> tuple[int, int] | None:
-    """Return the span of a quote in a turn's own words, if it has enough letters to mean something."""
+    """Return the span of a quote in a turn's own words; None if it is missing or too short to mean something."""
     own = own_words(typed_text(turn.content) if turn.role == "user" else turn.content)
     span = locate(quote, own)
     if span is None:
@@ -394,8 +399,9 @@ def _check_rule(
 ) -> tuple[ExtractedStatement, str, str]:
     """Return a rule with its text and a remark; the text is empty if the rule quotes no words of the user.
 
-    The model's text is kept if the user's words may be an order or accept an offer, and have all values of the
-    text. An order must also have its negation and limits in the text. Otherwise the text is the user's own words.
+    The model's text is kept if the user's words may be an order or accept an offer, and have all values of the text.
+    Unless they accept an offer, the text must also keep their negation and limits. Otherwise the text is the user's own
+    words, and the statement an episode if these are no order.
     """
     users = [passage for passage in passages if passage.turn.role == "user" and not names.is_other(passage.turn)]
     own = [passage for passage in users if not _is_quotation(passage)]

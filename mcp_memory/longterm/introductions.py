@@ -1,7 +1,7 @@
 """Finds the people whom a user's sentence introduces: "my sister Ines", "meine Chefin Frau Roth", "我的同事小李".
 
-Patterns only, which prefer to miss a name to inventing one: in German, where every noun has a capital, a name needs a
-title, a comma or the beginning of the sentence. The relation is the user's own word ("sister", "hermana"). Pure.
+The patterns rather miss a name than invent one: in German, where every noun has a capital, a name needs a title, a
+comma or the beginning of the sentence. The relation is the user's own word ("sister", "hermana"). Pure.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Introduced(NamedTuple):
 
 
 def introduced(sentence: str, *, opening: bool = False, language_of: str = "") -> list[Introduced]:
-    """Return the names that a sentence certainly introduces, each once, in order.
+    """Return the names that a sentence certainly introduces, each once; not in the order of the sentence.
 
     `opening` means that it is in the user's first turn of a session, where "I'm Anna" nearly always gives a name.
     `language_of` is a longer text in the same language.
@@ -51,9 +51,10 @@ def introduced(sentence: str, *, opening: bool = False, language_of: str = "") -
 
 
 def full_names(sentence: str, *, language_of: str = "") -> list[str]:
-    """Return the certain names in a sentence: with a title, or of several capitalised words.
+    """Return the certain names in a sentence: a title with a name, or several capitalised words.
 
-    In languages that capitalise every noun, those with a title only.
+    Capitalised words at the beginning count only before a comma or a bracket. In languages that capitalise every noun,
+    only names with a title are certain.
     """
     has_capitals = _nouns_have_capitals(language_of or sentence)
     names: dict[str, None] = {}

@@ -3,14 +3,15 @@
 An invalid decision is dropped with a note and never affects the others; an unknown action is `add`. A decision that
 breaks a rule leaves its draft to be added unchanged, with a note (`merging`). The rules:
 
+* A doubtful statement closes nothing, and no statement is closed by a less trusted source.
 * A standing instruction (priority -1) is closed by an instruction only.
-* An explicit statement is closed by a stated one, not an implied one, and with a reason.
+* An explicit statement is closed only for a reason, and not by an implied statement.
 * A new text contains nothing that neither side says: no other numbers, mostly their words.
 * Joining loses no fact: facts of different relations stay two statements.
 * A dropped draft has no number and no fact value that the other statement lacks.
 
-A joined atom has the lowest confidence of its parts and is valid from when all of them were. A draft that replaces
-another draft waits until that is an atom.
+A joined atom has the lowest confidence of its parts, and is valid from the time at which all of them were. A draft that
+replaces another draft waits until the other is an atom.
 """
 
 from __future__ import annotations
@@ -146,7 +147,7 @@ def obstacle_to_joining(drafts: Sequence[NewAtom], onto: Sequence[MergeTarget], 
 
 
 def news_in(draft: NewAtom, others: Sequence[NewAtom | Atom]) -> str | None:
-    """Return a fact value or a number of a draft that the other statements lack."""
+    """Return a fact value or a number of a draft that the other statements lack, None if they lack nothing."""
     fact = fact_key(draft)
     comparable = [other for atom in others if fact and (other := fact_key(atom)) and other[:2] == fact[:2]]
     if fact and comparable and not any(_is_same_value(fact, other) for other in comparable):
@@ -164,7 +165,7 @@ def _numbers_with_dates(atoms: Iterable[NewAtom | Atom]) -> set[int]:
 
 
 def fact_key(atom: NewAtom | Atom) -> tuple[str, str, str] | None:
-    """Return entity, relation and value of a fact in a comparable form."""
+    """Return entity, relation and value of a statement's fact in a comparable form, None without a complete fact."""
     fact = atom.fact if isinstance(atom, Atom) else atom
     if fact is None or not (fact.entity and fact.relation and fact.value):
         return None
@@ -194,21 +195,21 @@ def _comparable(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolution:
-    """The resolution of a draft."""
+    """What becomes of a draft: an atom, or a part of another draft or atom."""
 
     action: Action = "add"
     onto: Sequence[MergeTarget] = ()
     """Current statements that it replaces or joins, or that its words are added to."""
     leader: str | None = None
-    """The draft that includes this one."""
+    """The draft that includes this draft."""
     waits: bool = False
-    """It replaces another draft, which has to be an atom first: then it is asked about again."""
+    """It replaces another draft; once that is an atom, this draft is asked about again."""
     text: str = ""
     kind: Kind | None = None
     priority: int | None = None
     reason: str = ""
     followers: list[NewAtom] = field(default_factory=list[NewAtom])
-    """Drafts that this one includes."""
+    """Drafts that this draft includes."""
 
 
 def resolved_atom(draft: NewAtom, resolution: Resolution, said_at: Mapping[str, datetime]) -> NewAtom:
@@ -281,7 +282,7 @@ def _valid_from(draft: NewAtom, resolution: Resolution, text: str, said_at: Mapp
 
 
 def _keeps_date(draft: NewAtom, old: Atom, text: str) -> bool:
-    """Return whether a new statement keeps the date of the old one: it names its year and changes no fact value."""
+    """Return whether a new statement keeps an old statement's date: `text` has the year, and no fact value changes."""
     new_fact, old_fact = fact_key(draft), fact_key(old)
     is_changed = new_fact and old_fact and new_fact[:2] == old_fact[:2] and new_fact != old_fact
     return not is_changed and str(old.valid_from.year) in text
@@ -316,7 +317,7 @@ def _because(draft: NewAtom, resolution: Resolution) -> str:
 
 
 def _fact_fields(draft: NewAtom, text: str, others: Sequence[NewAtom | Atom]) -> dict[str, Any]:
-    """Return the fields of the first other fact whose value the text names; empty if the draft has a fact."""
+    """Return the fields of the first other fact whose value the text names; empty if none fits or the draft has one."""
     if draft.entity:
         return {}
     words = set(index_terms(text))

@@ -56,7 +56,7 @@ class MergeContext:
 
 
 def repeated_statement(context: MergeContext, draft: str) -> str | None:
-    """Return the id of an atom or earlier draft with the same meaning and words, which needs no question; else None."""
+    """Return the id of an atom or earlier draft that a draft repeats, so that it needs no question; else None."""
     earlier = list(takewhile(lambda id: id != draft, context.drafts))
     for id in sorted(context.near.get(draft, ()), key=lambda id: (id not in context.targets, len(id), id)):
         if id in context.targets:
@@ -83,7 +83,10 @@ class MergeBasis(BaseModel):
 
 
 def plan(context: SearchContext, *, session: str | None, smaller: int) -> MergeBasis | None:
-    """Return the oldest drafts: those that need no question, if any, otherwise those that need one."""
+    """Return the waiting drafts that need no question, or else those for the next question; None if no draft waits.
+
+    Only the oldest drafts are looked at.
+    """
     drafts = context.store.read(context.space, stage_outputs.drafts, limit=_DRAFTS)
     if not drafts:
         return None
@@ -104,8 +107,8 @@ def plan(context: SearchContext, *, session: str | None, smaller: int) -> MergeB
 def _is_clear(merge: MergeContext, draft: str) -> bool:
     """Return whether a draft needs no question.
 
-    Nothing resembles it, or it repeats an atom, or a draft that needs no question, in the same words. A draft that
-    a check labelled always needs a question.
+    Then nothing resembles it that its extraction was not shown, or it repeats an atom or a draft that needs no
+    question. A draft that a check labelled always needs a question.
     """
     if is_doubted(merge.drafts[draft].atom):
         return False
@@ -116,7 +119,10 @@ def _is_clear(merge: MergeContext, draft: str) -> bool:
 
 
 def _to_compare(merge: MergeContext, draft: str) -> list[str]:
-    """Return the similar statements that the extraction of the draft was not shown, so has not decided about."""
+    """Return the similar statements that the draft's extraction was not shown, so that it has not decided about them.
+
+    Drafts that repeat another statement are left out.
+    """
     unseen = [other for other in merge.near[draft] if other not in merge.seen[draft]]
     return [other for other in unseen if other in merge.targets or repeated_statement(merge, other) is None]
 
@@ -138,7 +144,7 @@ def question(context: SearchContext, basis: MergeBasis) -> ModelQuestion[MergeRe
 
 
 def apply(context: SearchContext, work: Work, basis: MergeBasis, reply: MergeReply | None) -> Applied:
-    """Commit the resolutions of the drafts. Raises InvalidInput if a reply mentions none of them."""
+    """Commit the resolutions of the drafts. Raises InvalidInput if all decisions of a reply are about other drafts."""
     merge = _merge_context(context, basis)
     decisions = reply.decisions if reply is not None else []
     if decisions and not any(decision.draft in merge.drafts for decision in decisions):
@@ -315,7 +321,7 @@ class _Resolver:
         resolution = replace(self.resolutions[id], followers=followers)
         return self._without_clash(resolved_atom(draft, resolution, self._context.said_at), resolution)
 
-    # Each of these returns why a decision cannot be applied.
+    # Each of these applies a decision, or returns why it cannot be applied.
 
     def _resolve_draft(self, id: str, decision: Decision | None) -> str | None:
         repeated = repeated_statement(self._context, id)
@@ -442,7 +448,10 @@ class _Resolver:
         return self.resolutions[id] == Resolution() and all(other.leader != id for other in others)
 
     def _without_clash(self, atom: NewAtom, resolution: Resolution) -> NewAtom:
-        """Remove a single-valued fact that would implicitly close a protected statement."""
+        """Remove a single-valued fact that would implicitly close a protected statement, and note that.
+
+        Returns the atom.
+        """
         fact = fact_key(atom) if atom.single_valued else None
         for target in self._context.targets.values():
             other = fact_key(target.atom)

@@ -51,7 +51,7 @@ class Names:
     user: str | None
     others: Sequence[str]
     known: Sequence[Entity]
-    """The entities that the turns mention, and the most frequent ones."""
+    """The entities that the turns mention, and the best known entities."""
     text: str
     """The text of the turns and of those before them."""
     relations: Mapping[str, str]
@@ -89,7 +89,8 @@ class Names:
     def may_be(self, main_name: str, name: str) -> bool:
         """Return whether a name can be an alias of the entity with the main name `main_name`.
 
-        It cannot if it is another speaker's, or if the entity is the user and it differs from the user's known name.
+        It cannot if it is another speaker's. If the user's name is known, an alias of the user must be a shorter or
+        longer form of it.
         """
         if fold(name) in {fold(other) for other in self.others}:
             return False
@@ -100,7 +101,7 @@ class Names:
 
 
 def names_in(store: Store, space: str, turns: Iterable[Turn]) -> Names:
-    """Return the names for some turns."""
+    """Return the names by which mentions in some turns are resolved: of their speakers and of known entities."""
     turns = list(turns)
     content = "\n".join(turn.content for turn in turns)
     entities = known_entities(store, space)
@@ -132,7 +133,7 @@ _TURNS_READ = 8
 
 
 def with_stated_names(names: Names, store: Store, space: str, statements: Iterable[str]) -> Names:
-    """Return the names, extended by capitalised words of the statements that the user's turns contain."""
+    """Return the names, extended by those capitalised words of the statements that occur in turns of the user."""
     words = dict.fromkeys(word for text in statements for word in _CAPITAL.findall(text))
     stated = {word: turns for word in list(words)[:_SEARCHED] if (turns := _turns_with(store, space, word))}
     introduced = [
@@ -166,7 +167,7 @@ _ONE_WAY = frozenset(("child", "parent"))
 
 
 def _relation(store: Store, space: str, user: str | None, name: str) -> str | None:
-    """Return the relation of another person to the user."""
+    """Return the relation of another person to the user if a current fact states it, else None."""
     users, other = {USER, fold(user or USER)}, fold(name)
     for fact in store.read(space, atom_rows.facts, filters=Filters(entity=name, unheld=True)):
         entity, value = fold(fact.entity), fold(fact.value)
@@ -193,9 +194,9 @@ def _speaker_names(turns: Iterable[Turn], role: str) -> list[str]:
 
 
 def _user(aliases: Sequence[str], speaking: Sequence[str], *, unnamed: bool) -> str | None:
-    """Return the user's name: an alias that speaks here, the first alias, or the only name that speaks here.
+    """Return the user's name: an alias that speaks here, the first alias, or the only name that speaks here, or None.
 
-    If some turns are `unnamed`, those are the user's, so a speaker's name is not the user's.
+    If some turns are `unnamed`, these are the user's, so that a single speaker's name is not.
     """
     own = {fold(name) for name in aliases}
     here = next((name for name in speaking if fold(name) in own), None)
@@ -221,12 +222,12 @@ def named_in(entities: Iterable[Entity], text: str) -> list[str]:
 
 
 def contains_name(names: Iterable[str], text: str) -> bool:
-    """Return whether a text contains any of the names, in any case."""
+    """Return whether a text contains any of the names as whole words, in upper or lower case."""
     return _contains_any(fold(text), names)
 
 
 def _contains_any(folded: str, names: Iterable[str]) -> bool:
-    """Return whether a folded text contains any of the names, as a word if the script has words."""
+    """Return whether a folded text contains any of the names, as whole words in scripts with spaces."""
     return any(
         name and name in folded and (name[-1] >= "\u0e00" or re.search(rf"(?<!\w){re.escape(name)}(?!\w)", folded))
         for name in map(fold, names)

@@ -80,7 +80,7 @@ def numbered(stored: str, readable: str) -> Iterator[str]:
 def change_lines(stored: str, readable: str, changes: Sequence[str]) -> str:
     """Return the readable page with some lines changed.
 
-    Raises InvalidInput with a message for the author of the changes.
+    Raises InvalidInput if a change names no line or a line that does not exist; the message is for the author.
     """
     lines = ["", *_readable_lines(stored, readable)]
     added: dict[int, list[str]] = {}
@@ -160,7 +160,7 @@ _NEXT_DROPPED = re.compile(r"[;；\n]\s*(?=\W?a\d)")
 
 
 def _dropped(value: Any) -> Any:
-    """Return `{"atom": "a12", "reason": "small"}` or `{"a12": "small"}` as `a12: small`."""
+    """Return `{"atom": "a12", "reason": "small"}` or `{"a12": "small"}` as `a12: small`; other values unchanged."""
     fields = object_fields(value)
     if fields is None:
         return value

@@ -70,9 +70,9 @@ def due(store: Store, space: str) -> str | None:
 def body(store: Store, space: str, *, at: datetime | None = None) -> str:
     """Return the current page without the scenes.
 
-    With `at`, it is the page for readers at that moment: statements that are past by then are left out, and notes mark
-    plans whose day has passed and what has yet to begin. Without `at`, it is the content of the file, which does not
-    depend on the day.
+    If no model wrote a page, or nothing is left of it, this is `listed_page`. With `at`, it is the page for readers at
+    that moment: statements that are past by then are left out, and a listed page marks plans whose day has passed and
+    what has yet to begin. Without `at`, it is the content of the file, which does not depend on the day.
     """
     version = store.read(space, page_rows.persona)
     if version is None or not version.by_model:
@@ -128,7 +128,7 @@ def sections(text: str) -> list[str]:
 
 
 def section_of(text: str, name: str) -> str:
-    """Return one section of the page, heading included. NotFound names the existing sections."""
+    """Return one section of the page, heading included. Raises NotFound, which names the existing sections."""
     for heading in sections(text):
         if fold(heading) == fold(name.strip().lstrip("# ")):
             rest = text[text.index(f"## {heading}\n") :]
@@ -249,7 +249,7 @@ def sound_scenes(store: Store, space: str) -> list[Scene]:
 
 
 def ended_since(store: Store, space: str, written: PersonaVersion) -> list[tuple[Atom, Atom | None]]:
-    """Return the outdated statements of the current page, each with its replacement."""
+    """Return the outdated statements of the current page, each with its replacement or None."""
     return ended_atoms(store, space, cited_atoms(written.text), after=read_to(store, space, "persona"))
 
 
@@ -264,7 +264,10 @@ def _explicit_since(store: Store, space: str) -> list[Atom]:
 
 
 def since_section(closed: Sequence[tuple[Atom, Atom | None]], explicit: Sequence[Atom]) -> str:
-    """Return the section of changes, at most 500 characters; its last line counts the changes left out."""
+    """Return the section of changes; empty without changes. Its last line counts the changes left out.
+
+    It has at most 500 characters, or a single change.
+    """
     lines = [_closing_line(old, newer) for old, newer in closed]
     replacements = {newer.id for _, newer in closed if newer}
     lines += [f"- {statement_text(atom, _LINE)} ({atom.id})" for atom in explicit if atom.id not in replacements]
@@ -300,7 +303,10 @@ def listed_page(store: Store, space: str, *, at: datetime | None = None) -> str:
 
 
 def explicit_page(store: Store, space: str, *, at: datetime | None = None) -> str:
-    """Return the explicit statements by kind, each on a line with its id; each section counts those left out."""
+    """Return the explicit statements by kind, each on a line with its id; `EMPTY` if there are none.
+
+    Each section counts the statements left out.
+    """
     lines: dict[Kind, list[str]] = {
         kind: [_line(atom, at) for atom in _explicit_statements(store, space, kind, at)] for kind, _ in _HEADINGS
     }

@@ -59,13 +59,13 @@ _NONE = "None."
 
 
 class PersonaBasis(BaseModel):
-    """Input of a persona job: atoms, and the current page when updating."""
+    """The input of a persona job: the version of the current page, and the scenes and atoms to show."""
 
     mode: Mode
     reason: str
     upto: int
     version: int
-    """The current page of the model, 0 if there is none."""
+    """The version of the model's current page, 0 if there is none."""
     scenes: list[str]
     """Scenes to show in full."""
     atoms: list[str]
@@ -93,7 +93,10 @@ def trigger(store: Store, space: str, settings: Settings) -> str | None:
 
 
 def _current_page(store: Store, space: str) -> PersonaVersion | None:
-    """Return the model's page without lines that are based on forgotten content, or only on scenes that are gone."""
+    """Return the model's page, None if there is none.
+
+    Lines that are based on forgotten content, or only on scenes that are gone, are left out.
+    """
     page = store.read(space, page_rows.persona)
     if page is None or not page.by_model:
         return None
@@ -258,7 +261,10 @@ def _clean(text: str) -> str:
 
 
 def apply(context: SearchContext, work: Work, basis: PersonaBasis, reply: PersonaReply | None) -> Applied:
-    """Check the page and store it as a new version. Raises InvalidInput with the corrections to make."""
+    """Check the page and store it as a new version.
+
+    Raises InvalidInput with the corrections to make, and Conflict if another version was written meanwhile.
+    """
     store, space = context.store, context.space
     page = _current_page(store, space)
     if basis.version != (page.version if page else 0):
@@ -295,7 +301,10 @@ def apply(context: SearchContext, work: Work, basis: PersonaBasis, reply: Person
 def _requested_page(
     store: Store, space: str, basis: PersonaBasis, page: PersonaVersion | None, reply: PersonaReply
 ) -> str:
-    """Return the page of the reply, or the current page with its lines changed."""
+    """Return the page of the reply, or else the current page with its lines changed and without outdated statements.
+
+    Raises InvalidInput if the reply has no page and there is none to change, or if its changes name no line.
+    """
     if reply.page:
         return reply.page
     if page is None or basis.mode != "incremental":
@@ -339,7 +348,7 @@ def _without_orders(text: str) -> tuple[str, list[str]]:
 
 
 def _check_form(text: str) -> None:
-    """Raise InvalidInput for a page that is empty, too long, or mostly without evidence."""
+    """Raise InvalidInput for a page that is empty, malformed, too long, or mostly without evidence."""
     lines, bare = lines_of(text), unfounded(text)
     if not lines:
         raise InvalidInput("The page says nothing. Write at least who the person is.")

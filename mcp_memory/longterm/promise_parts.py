@@ -157,7 +157,10 @@ def _order_first(text: str, ask: re.Match[str], begins: list[re.Match[str]]) -> 
 
 
 def _end_of_middle(text: str, when: re.Match[str]) -> int:
-    """Return where a trigger between the order and its words ends: at a sign, else at a word such as "that"."""
+    """Return where a trigger between the order and what to say ends.
+
+    It ends at a sign, else at a word such as "that", else with the text.
+    """
     for sign in (_SIGN, _THAT):
         for match in sign.finditer(text, when.end()):
             if _says_enough(text[when.end() : match.start()]):
@@ -177,7 +180,10 @@ def _cut_by_last_word(text: str, last: re.Match[str]) -> tuple[int, int, str]:
 
 
 def _cut_at_date(text: str, days: Sequence[DayAhead]) -> tuple[int, int, str] | None:
-    """Cut "on Friday tell me that": the part before the order, else the first date, is the trigger."""
+    """Cut "on Friday tell me that": the part before the order, else the first date, is the trigger.
+
+    None if no date is named.
+    """
     ask = _pattern("ASK").search(text) or _pattern("ASK_LAST").search(text)
     parts = [(0, ask.start()), (ask.end(), len(text))] if ask else [(0, len(text))]
     for start, end in parts:

@@ -54,7 +54,7 @@ _SENTENCE_START = re.compile(r"(?:^|[.!?:。！？\n])\W*$")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promise:
-    """An open promise. `context` has it after the words before it in its turn, which may show who "him" is."""
+    """An open promise. `context` is the promise after the sentences before it, which may show who "him" is."""
 
     atom: Atom
     said_at: datetime
@@ -96,7 +96,7 @@ class PromiseModel(NamedTuple):
     """The fitted model. `weights` has one number for each feature, the constant last.
 
     `limits` pairs numbers of open promises with log-odds, at which one in a hundred prompts that call for no promise
-    gets one. `center` and `scale`, one number for each dimension of the bundled model, make its cosines comparable.
+    gets any. `center` and `scale`, one number for each dimension of the bundled model, make its cosines comparable.
     """
 
     weights: tuple[float, ...]
@@ -161,10 +161,10 @@ def with_words_before(turn: str, promise: str) -> str:
 
 
 def called_for(promises: Sequence[Promise], prompt: str, now: datetime) -> list[Promise]:
-    """Return the promises whose trigger a prompt is about, the most likely first, except those with only a day.
+    """Return the due promises whose trigger a prompt is about, the most likely first, except those with only a day.
 
-    `promises` are newest first. A prompt that states a promise does not call for it. Without the encoder's files a
-    prompt calls for a promise if it has all terms of its trigger.
+    Of `promises`, newest first, only the first 100 are compared. A prompt that states a promise does not call for it.
+    Without the encoder's files a prompt calls for a promise if it has all terms of its trigger.
     """
     today = local(now).date()
     possible = [promise for promise in promises if not promise.parts.is_date and promise.is_due(today)][:_MAX_COMPARED]
@@ -220,7 +220,10 @@ def _halves(text: str) -> _Halves:
 
 
 def bundled_vector(text: str) -> Floats:
-    """Return the vector of a text by the bundled model: both halves, each of length one, joined into one array."""
+    """Return the vector of a text by the bundled model: both halves, each of length one, joined into one array.
+
+    Raises EmbeddingFailed if the package's files cannot be read.
+    """
     import numpy as np
 
     return np.concatenate([StaticEmbedder().embed([text])[0], encoder_vector(text)])

@@ -45,7 +45,7 @@ def _find_similar(quote: str, content: str) -> tuple[int, int] | None:
 
 
 def _find_parts(quote: str, plain: _Plain) -> tuple[int, int] | None:
-    """Return the span of a quote with omissions, from its first part to its last, if they are near each other."""
+    """Return the span of a quote with omissions, from its first part to its last; None if they are not near enough."""
     parts = [part for text in _OMISSION.split(quote) if (part := _Plain(text).text.strip(_PUNCTUATION))]
     if len(parts) < 2:
         return None
@@ -86,7 +86,7 @@ class _Plain:
         self._spans = [span for _, span in pieces]
 
     def find(self, text: str, after: int = 0) -> tuple[int, int] | None:
-        """Return the original span of a text in comparable form that begins at `after` or later."""
+        """Return the original span of a text in comparable form that begins at `after` or later, None if missing."""
         places: list[tuple[int, int]] = []
         at = self.text.find(text) if text else -1
         while at >= 0:

@@ -3,8 +3,8 @@
 It reads the user's turns in order of arrival, each once: the store keeps a cursor, which moves in the transaction that
 stores the statements. A crash repeats a batch and makes no duplicates. Turns with a name are read only if the name is
 known as the user's: the first speaker of a group may be anybody. Skipped turns are not read later.
-`sentence_statements` makes the statements, `contradiction` finds the older ones that they replace. When a model has
-read a turn, its statements take the place of these (`stage_outputs.commit`).
+`sentence_statements` makes the statements, `contradiction` finds the older statements that they replace. When a model
+has read a turn, the model's statements take the place of these (`stage_outputs.commit`).
 """
 
 from __future__ import annotations

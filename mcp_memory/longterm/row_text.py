@@ -18,7 +18,10 @@ _AROUND = 1  # turns before and after
 
 
 def text_of_row(store: Store, space: str, id: str) -> str:
-    """Return the text of a turn with its neighbours, or of a statement and its turns. NotFound for an unknown id."""
+    """Return the text of a turn with its neighbours, or of a statement and its turns.
+
+    Raises NotFound for an unknown id.
+    """
     if id.startswith("t"):
         return _conversation(store, space, id)
     for atom in store.read(space, atom_rows.by_ids, [id]):

@@ -82,7 +82,8 @@ class SceneRound:
 def check_edits(reply: SceneReply, scene_round: SceneRound) -> tuple[list[SceneEdit], Applied]:
     """Return the edits to commit and a report of accepted and refused parts.
 
-    Raises InvalidInput, which names all errors of a reply and how to correct them.
+    A stale scene that the reply leaves as it is gets an edit without changes. Raises InvalidInput if the reply has
+    errors; the message names all of them and how to correct them.
     """
     drafts = _PageDrafts(scene_round, reply.explained_ids, refused=[*reply.dropped_items])
     for edit in reply.edits:
@@ -253,7 +254,10 @@ class _PageDrafts:
         )
 
     def _requested_body(self, edit: RequestedEdit, bases: Sequence[Scene]) -> str:
-        """Return the body that an edit gives, or the current page with its lines changed."""
+        """Return the body that an edit gives, or the current page with its lines changed.
+
+        If the lines cannot be changed, an error is added and the page is returned as it is.
+        """
         if edit.body or len(bases) != 1:
             return edit.body
         (scene,) = bases
@@ -277,7 +281,10 @@ class _PageDrafts:
         return int(not new or any(not atom.entities or USER in map(fold, atom.entities) for atom in new))
 
     def _summary(self, slug: str, text: str, body: str) -> str:
-        """Return the summary, or the page's gist if it is empty or names something that the page does not."""
+        """Return the summary, or the page's gist if the summary is empty or names something that the page does not.
+
+        Notes what the page does not name.
+        """
         summary = one_line(without_citations(text), _SUMMARY)
         atoms = [self.round.atoms[id] for id in cited_atoms(body) if id in self.round.atoms]
         words = [word for atom in atoms for word in (atom.text, *atom.entities)]
@@ -289,7 +296,10 @@ class _PageDrafts:
         return summary if summary and not unsupported else gist(body)
 
     def _supported(self, slug: str, text: str, citable: Collection[str]) -> str:
-        """Return the body without words that cite no atom, or an atom that is not citable."""
+        """Remove the words that cite no citable atom, with notes, and return the rest of the body.
+
+        Adds an error if no line with evidence is left, or if more parts lack evidence than lines have it.
+        """
         body = unwrap(_without_wrapping(text))
         unknown = [id for id in cited_atoms(body) if id not in citable]
         if unknown:
@@ -322,7 +332,7 @@ class _PageDrafts:
         return set(chain(*unchanged, *(page.atoms for page in self.pages.values())))
 
     def _lost(self, slugs: Iterable[str]) -> list[Atom]:
-        """Return valid atoms that these pages cited, that no page cites after the edits, and that were not dropped."""
+        """Return the valid atoms that these pages cited, but that no page cites now and no reason explains."""
         before = chain(*(self.round.scenes[slug].atoms for slug in slugs if slug in self.round.scenes))
         atoms = (self.round.atoms[id] for id in dict.fromkeys(before) if id in self.round.atoms)
         accounted_for = self.covered_ids() | self.explained_ids
@@ -370,7 +380,10 @@ class _PageDrafts:
             )
 
     def remove_orders(self) -> None:
-        """Remove lines that read like an order to a model, and pages that have nothing else or are titled so."""
+        """Remove lines that read like an order to a model, and pages that have nothing else or are titled so.
+
+        Notes what it removes.
+        """
         for slug, page in list(self.pages.items()):
             lines = page.body.splitlines()
             orders = [line for line in lines if flags(line, "assistant")]

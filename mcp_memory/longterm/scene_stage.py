@@ -60,7 +60,7 @@ class SceneBasis(BaseModel):
 
 
 def plan(context: SearchContext, *, session: str | None, smaller: int) -> SceneBasis | None:
-    """Return the next round: the oldest atoms after the cursor, or the pages that are due for rewriting."""
+    """Return the next round: the oldest atoms after the cursor, and pages to show; None if nothing is new or due."""
     store, space = context.store, context.space
     after = read_to(store, space, "scenes")
     new = store.read(space, atom_rows.list_since, after, limit=max(1, _ATOMS >> smaller), sentences=False)
@@ -134,7 +134,7 @@ def _writing_date(store: Store, space: str, new: Sequence[Atom], shown: Sequence
 
 
 def _with_newer(store: Store, space: str, ids: Iterable[str]) -> list[tuple[Atom, Atom | None]]:
-    """Return the atoms, each with its current replacement if it ended."""
+    """Return the atoms, each with its current replacement, or None if it has not ended or was not replaced."""
     ids = list(ids)
     newer = {old.id: newer for old, newer in ended_atoms(store, space, ids, after=0)}
     return [(atom, newer.get(atom.id)) for atom in store.read(space, atom_rows.by_ids, ids)]
@@ -172,7 +172,7 @@ def _quoted(text: str) -> str:
 
 
 def _ended(store: Store, space: str, shown: Sequence[Scene], named: Collection[str]) -> Iterator[str]:
-    """Yield a line for each cited statement that ended, or was joined into another, since its page was written.
+    """Yield a line for each cited statement that was joined into another, or that ended since its page was written.
 
     The last line lists the statements that ended before: the pages already describe these as past.
     """
@@ -213,7 +213,10 @@ def _clean(text: str) -> str:
 
 
 def apply(context: SearchContext, work: Work, basis: SceneBasis, reply: SceneReply | None) -> Applied:
-    """Check and store the edits. Raises InvalidInput with the corrections to make."""
+    """Check and store the edits, and mark the atoms of the round as read.
+
+    Raises InvalidInput with the corrections to make, and Conflict if a shown page was rewritten meanwhile.
+    """
     edits, done = check_edits(reply, _round(context, basis)) if reply else ([], Applied(outcome={}))
     context.store.write(
         context.space,
@@ -286,7 +289,7 @@ def to_show(
     """Return the slugs of the scenes to show in full: all if they are short, otherwise as many as fit.
 
     Scenes that are due come first, then the nearest to the new atoms; if two must be merged, also the candidates for
-    merging. `scenes` has all current ones, the hottest first.
+    merging. `scenes` has all current scenes, the hottest first.
     """
     most = context.settings.max_scenes
     too_many, full = len(scenes) >= most, len(scenes) == most - 1

@@ -104,13 +104,13 @@ def forgotten(store: Store, space: str, ids: Collection[str]) -> set[str]:
 
 
 def read_to(store: Store, space: str, stage: Stage) -> int:
-    """Return the number of the last atom that existed when a stage last ran."""
+    """Return the number of the last atom that a stage has read; 0 if it never ran."""
     state = store.read(space, job_rows.stage_states).get(stage)
     return state.position if state else 0
 
 
 def ended_since(store: Store, space: str, scene: Scene) -> list[tuple[Atom, Atom | None]]:
-    """Return the atoms cited by a scene that ended after it was written, each with its current replacement."""
+    """Return the atoms cited by a scene that ended after it was written, each with its current replacement or None."""
     return ended_atoms(store, space, cited_atoms(scene.body), after=scene.updated)
 
 
@@ -191,7 +191,7 @@ def _body(atoms: Sequence[Atom], slug: str) -> str:
 
 
 def related(store: Store, space: str, scene: Scene) -> list[tuple[Scene, list[str]]]:
-    """Return the scenes that share entities with a scene, each with these entities; rare entities count for more."""
+    """Return at most five scenes that share entities with a scene, each with these; rare entities count for more."""
     scenes = readable_scenes(store, space)
     spread = Counter(fold(name) for other in scenes for name in other.entities)
     own = {fold(name) for name in scene.entities} - {USER}
@@ -205,7 +205,7 @@ def related(store: Store, space: str, scene: Scene) -> list[tuple[Scene, list[st
 
 
 def resolve(store: Store, space: str, name: str) -> Scene | str | None:
-    """Return the target of a link `[[name]]`: a scene, also after it was merged into another; or an entity's name."""
+    """Return the target of a link `[[name]]`: a scene, or what it was merged into; or an entity's name; else None."""
     scene = find_scene({scene.slug: scene for scene in store.read(space, page_rows.scenes)}, name) or _merged_into(
         store, space, name
     )
@@ -215,7 +215,7 @@ def resolve(store: Store, space: str, name: str) -> Scene | str | None:
 
 
 def entity_called(store: Store, space: str, name: str) -> str | None:
-    """Return the main name of the entity that has this name or alias."""
+    """Return the main name of the entity that has this name or alias, None if there is none."""
     folded = fold(name.strip())
     for entity in store.read(space, entity_rows.list_entities, prefix=name.strip(), limit=1_000):
         if folded in map(fold, (entity.name, *entity.aliases)):
@@ -224,14 +224,14 @@ def entity_called(store: Store, space: str, name: str) -> str | None:
 
 
 def find_scene(scenes: Mapping[str, Scene], name: str) -> Scene | None:
-    """Return the scene with this slug, in any spelling, or this title."""
+    """Return the scene with this slug, in any spelling, or this title; None if there is none."""
     name = name.strip().removeprefix("[[").removesuffix("]]").removesuffix(".md").strip()
     titles = (scene for scene in scenes.values() if fold(scene.title) == fold(name))
     return scenes.get(name) or scenes.get(slug_of(name)) or next(titles, None)
 
 
 def _merged_into(store: Store, space: str, name: str) -> Scene | None:
-    """Return the scene that a deleted scene was merged into."""
+    """Follow the merges of a deleted scene, and return the scene that it is part of now; None if it is part of none."""
     slug = slug_of(name)
     for _ in range(_MAX_HOPS):
         last = next(iter(store.read(space, page_rows.scene_versions, slug)), None)
@@ -332,7 +332,7 @@ def _cut(slug: str) -> str:
 def ended_atoms(
     store: Store, space: str, ids: Iterable[str], *, after: datetime | int
 ) -> list[tuple[Atom, Atom | None]]:
-    """Return the atoms that ended after a moment, each with its current replacement.
+    """Return the atoms that ended after a moment, each with its current replacement or None.
 
     `after` may also be the number of the last atom at that moment, which is exact even if atoms have equal times.
     """
@@ -351,9 +351,9 @@ def ended_atoms(
 def is_joined(old: Atom, newer: Atom | None) -> bool:
     """Return whether the newer atom includes an ended atom, with all of its evidence.
 
-    Then the old statement is still true in the newer one, and readers must not see it as ended. A sentence that a
+    Then the old statement is still true as a part of the newer, and readers must not see it as ended. A sentence that a
     model's statement replaced counts without comparing evidence, since its evidence may include the assistant's
-    question.
+    question. False without a newer atom.
     """
     if newer is None:
         return False

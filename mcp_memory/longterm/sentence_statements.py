@@ -2,8 +2,8 @@
 
 A classifier gives each sentence the probabilities of its labels and its worth (`models.embed.sentence_labels`); a
 sentence that is worth something later becomes a statement. Its text is verbatim: lead-ins such as "ok so" and a
-trailing "lol" are cut, a long sentence is cut at a clause, relative dates are followed by absolute ones, and a short
-answer by the user follows the assistant's question. A sentence that is unclear alone ("She is a nurse.") forms one
+trailing "lol" are cut, a long sentence is cut at a clause, relative dates are followed by absolute dates, and the
+assistant's question is put before a short answer. A sentence that is unclear alone ("She is a nurse.") forms one
 statement with the sentence before it.
 
 The words of other people, questions, secrets, and text that resembles an attack are left out. Pure.
@@ -41,8 +41,8 @@ READER = 1
 _LEAST_WORTH = 0.2
 """The least worth of a statement.
 
-Of 562 sentences of six memories that the classifier had not seen, 89 % of those kept state something by their labels;
-78 % of those that do are kept, and 93 % of those that a later conversation needs.
+Measured on 562 sentences of six memories that the classifier had not seen. Of the sentences kept, 89 % state something
+by their labels. Of the sentences that state something, 78 % are kept; of those that a later conversation needs, 93 %.
 """
 _LEAST_RULE = 0.5
 """The least probability of a rule, high because an agent obeys it."""
@@ -173,7 +173,7 @@ def _labelled(sentence: TurnSentence, classified: Classified) -> _Labelled:
 def _label(sentence: TurnSentence, chances: Mapping[Label, float]) -> Label | None:
     """Return the likeliest label; None without candidates. A rule needs a minimum probability.
 
-    A promise needs less, because it is recognized by its form as well.
+    A sentence with the form of a promise is a promise even if that is not its likeliest label.
     """
     is_likely = chances.get("promise", 0.0) >= _LEAST_PROMISE
     if is_likely and asks_for_later(sentence.text, sentence.turn.said_at):
@@ -203,7 +203,10 @@ def _needs(labelled: _Labelled, group: Sequence[_Labelled]) -> bool:
 
 
 def _statement(group: Sequence[_Labelled]) -> NewAtom | None:
-    """Return the statement of some sentences; None if they are too few words to mean anything alone ("weekend!")."""
+    """Return the statement of some sentences.
+
+    None if they cannot be cut, are not safe, or are too few words to mean anything alone ("weekend!").
+    """
     first, last = group[0].sentence, group[-1].sentence
     turn = first.turn
     label: Label = next(label for label in _KINDS if any(member.label == label for member in group))
@@ -279,7 +282,7 @@ def _cut(content: str, start: int, end: int) -> tuple[int, int] | None:
 
 
 def _question(before: Turn) -> Evidence | None:
-    """Return the question at the end of the assistant's turn, if it is verbatim there."""
+    """Return the question at the end of the assistant's turn; None if there is none, or not verbatim."""
     asked = question_of(before.content)
     at = before.content.rfind(asked) if asked else -1
     return Evidence(turn=before.id, span=(at, at + len(asked)), quote=asked) if at >= 0 else None

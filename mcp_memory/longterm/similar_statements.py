@@ -103,9 +103,10 @@ class _Neighbourhood(NamedTuple):
 def near_statements(
     context: SearchContext, drafts: Sequence[Draft], *, compared_before: Collection[str]
 ) -> dict[str, list[str]]:
-    """Return for each draft the ids of current atoms and of other drafts to compare it with, the nearest first.
+    """Return for each draft the ids of current atoms and of other drafts to compare it with.
 
-    `compared_before` are the drafts whose extraction was shown similar atoms.
+    The atoms that the draft's extraction ends come first, then the nearest. `compared_before` are the drafts whose
+    extraction was shown similar atoms.
     """
     background = _Background(context, drafts)
     compared = {draft.id: _of_draft(draft.atom) for draft in drafts}
@@ -185,7 +186,7 @@ def _neighbourhood(context: SearchContext, atom: NewAtom) -> _Neighbourhood:
 
 
 def _of_relation(store: Store, space: str, entity: str | None, relation: str | None, *, limit: int) -> list[str]:
-    """Return the atoms of current facts about the same relation of the same entity."""
+    """Return the ids of the atoms of current facts about a relation of an entity; none if either is missing."""
     if not entity or not relation:
         return []
     current = Filters(entity=entity, unheld=True)

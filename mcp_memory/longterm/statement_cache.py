@@ -39,9 +39,10 @@ class StatementCache(Generic[T]):
     def get(
         self, store: Store, space: str, compute: Callable[[], tuple[T, datetime]], *, at: datetime | None = None
     ) -> T:
-        """Return the cached value, or the result of `compute`: a value and the moment at which it expires.
+        """Return the cached value; if there is none, compute and cache it.
 
-        `at` is the time of the call, if the value depends on it.
+        `compute` returns the value and the moment at which it expires. `at` is the time of the call, if the value
+        depends on it.
         """
         at = at or datetime.min.replace(tzinfo=UTC)
         spaces = self._stores.setdefault(store, LRU(_SPACES))

@@ -218,7 +218,11 @@ def explicit_atom(
     cites: Sequence[str] = (),
     source: Source = "user",
 ) -> NewAtom:
-    """Return the atom to store for a `remember`, without private passages. Raises InvalidInput."""
+    """Return the atom to store for a `remember`, without private passages.
+
+    Raises InvalidInput if there is nothing to store, and for an incomplete fact, a text that is too long or malformed,
+    a secret, or an end that is not after the beginning.
+    """
     text = without_private(text)
     triple = {"entity": entity, "relation": relation, "value": value}
     public = {name: without_private(part).strip() for name, part in triple.items() if part is not None}

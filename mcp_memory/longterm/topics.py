@@ -77,7 +77,7 @@ def topics(store: Store, space: str) -> list[Topic]:
 
 
 def _statements(store: Store, space: str) -> list[Atom]:
-    """Return the newest current statements that pages may use, by date, without earlier ones in the same words."""
+    """Return the newest current statements that pages may use, by date; of statements in the same words the latest."""
     stored = newest_statements(store, space, _READ)
     current = (atom for atom in stored if atom.valid_to is None and fit_for_pages(atom))
     # The reader flags sentences before it stores them.
@@ -209,7 +209,7 @@ def _function_terms(languages: tuple[str, ...]) -> frozenset[str]:
 
 
 def _related(atoms: Sequence[Atom]) -> list[Atom]:
-    """Return the statements that share a content word with another one; the rest are similar only in tone."""
+    """Return the statements that share a content word with another; the rest are similar only in tone."""
     terms = _terms_of(atoms)
     counts = Counter(chain.from_iterable(terms))
     return [atom for atom, own in zip(atoms, terms, strict=True) if any(counts[term] > 1 for term in own)]

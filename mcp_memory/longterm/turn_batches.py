@@ -32,7 +32,7 @@ class SessionPart(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnBatch:
-    """New turns with content.
+    """New turns with content, and earlier turns as `background`.
 
     `read` counts all turns of people and assistants; of these, `skipped` are small talk and `quarantined` wait for
     review.

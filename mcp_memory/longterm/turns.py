@@ -56,9 +56,9 @@ class Admitted:
 
 
 def admit(turns: Sequence[NewTurn]) -> Admitted:
-    """Return the turns to store, without private passages, recalled blocks and secrets.
+    """Return the turns to store, without private passages and recalled blocks, and with secrets masked.
 
-    Raises InvalidInput if any of them cannot be stored.
+    Raises InvalidInput if there are none or too many, or if any of them cannot be stored.
     """
     if not turns:
         raise InvalidInput("There are no turns to record. Pass at least one {role, content}.")
@@ -95,7 +95,7 @@ def _parts(turn: NewTurn) -> Iterator[NewTurn]:
 
 
 def attached_turns(turn: NewTurn, passages: Sequence[str]) -> Iterator[NewTurn]:
-    """Yield a tool's turn with the material attached to a user's message; it follows the typed words."""
+    """Yield a tool's turn with the material attached to a user's message, to follow the typed words; none if blank."""
     content = "\n\n".join(passages)
     if not is_blank(content):
         yield replace(
@@ -200,7 +200,7 @@ def is_client_command(name: str) -> bool:
 
 
 def _is_command(text: str, before: Turn | None) -> bool:
-    """Return whether a turn is a command to the host alone, neither a path nor a command with material."""
+    """Return whether a turn is a command to the host alone: no path, no command with material, no answer."""
     if _pattern("COMMAND").fullmatch(text):
         return True
     may_be_one = _pattern("MAYBE_COMMAND").fullmatch(text) and not _pattern("FOLDER").fullmatch(text)

@@ -1,8 +1,8 @@
 """When a statement is valid: whether it is past, current or begins later, and the times that its text names.
 
-A statement about the future is valid as a plan, from when it was said. One about the past is valid as a memory, without
-an end: its text says when it was. Only a condition that holds now and ends on a known day gets an end; events never do.
-An unreadable time is replaced by that of the turn.
+A statement about the future is valid as a plan, from when it was said. A statement about the past is valid as a memory,
+without an end: its text says when it was. Only a present condition that ends on a known day gets an end; events never
+do. An unreadable time is replaced by the time of the turn.
 
 A future end is part of the statement's text: "until 10 November", or `[until 2026-11-10]`, which `remember` adds for
 `valid_until`; in the text, exports and rebuilds keep it. The store has a future `valid_to` only if a value that begins
@@ -65,7 +65,8 @@ def current_atoms(
 ) -> list[Atom]:
     """Return the first `limit` statements after `after` that are not past, in the order of `atom_rows.list_atoms`.
 
-    Includes statements that begin later and, with `filters.ended`, past ones. Fewer than `limit` are the last page.
+    Includes statements that begin later and, with `filters.ended`, past statements. If fewer than `limit` are returned,
+    there are no more.
     """
     filters = replace(filters, at=at)
     atoms: list[Atom] = []
@@ -88,8 +89,8 @@ def current_facts(store: Store, space: str, facts: Iterable[Fact], at: datetime)
 def time_note(atom: Atom, at: datetime) -> str:
     """Return `from 1 March 2027` before a statement begins, `was planned for 31 October 2026` after the day of a plan.
 
-    Empty for all others. Only an event is planned for a day: the day in a rule or a trait is when it begins, or its
-    limit. Whether a plan was carried out is unknown.
+    Empty for all other statements. Only an event is planned for a day: the day in a rule or a trait is its beginning or
+    its limit. Whether a plan was carried out is unknown.
     """
     if validity(atom, at) == "ahead":
         return f"from {_day_in_words(atom.valid_from)}"
@@ -117,8 +118,8 @@ def with_end(text: str, end: datetime, said_at: datetime) -> str:
 def stated_end(text: str, said_at: datetime) -> datetime | None:
     """Return the end that a statement names, if it was in the future when said: the moment after its last day.
 
-    None if it names no end, several, or an uncertain one. An end in words counts only in a text with one clause: the
-    second half of "do not merge until 10 November and always ask" does not end. An added `[until …]` always counts.
+    None if it names no end, several ends, or an uncertain end. An end in words counts only in a text with one clause:
+    the second half of "do not merge until 10 November and always ask" does not end. An added `[until …]` always counts.
     """
     end = _named_end(text, said_at)
     return end if end is not None and end > said_at else None
@@ -154,7 +155,7 @@ def _is_one_clause(text: str, date: Span) -> bool:
 
 @lru_cache(maxsize=4096)
 def _planned_day(text: str, said_at: datetime) -> Span | None:
-    """Return the only day that a statement names, if it was in the future when said and is not a limit.
+    """Return the only day that a statement names, if it was in the future when said and is not a limit, else None.
 
     "From 10 November", "after 10 November" and "by 10 November" name limits.
     """
@@ -247,7 +248,7 @@ def _moment(text: str | None, said_at: datetime, *, end: bool = False) -> dateti
 
 
 def _moment_in_words(text: str, said_at: datetime, *, end: bool) -> datetime | None:
-    """Return the time that words such as "six months ago" or "7 May 2023" mean, if there are few other words."""
+    """Return the time that words such as "six months ago" mean; None if they are not, for the most part, one time."""
     spans = spans_in(text, said_at) if text else []
     if len(spans) != 1 or 2 * len(spans[0].text) < len(text):
         return None
@@ -318,7 +319,7 @@ def is_only_a_time(text: str) -> bool:
 
 
 def with_its_date(text: str, said_at: datetime) -> str:
-    """Return a statement with the dates of words such as "yesterday", unless it names a year."""
+    """Return a statement with dates added to words such as "yesterday"; unchanged if it names a year."""
     names_year = any(_YEAR.search(span.text) for span in spans_in(text, said_at))
     return text if names_year else with_dates(text, said_at)
 
@@ -344,7 +345,7 @@ def _unit_that_begins(moment: datetime) -> str:
 
 
 def _span_named_in(moment: datetime, text: str) -> tuple[datetime, datetime] | None:
-    """Return the most precise time in a text that contains the moment."""
+    """Return the most precise time in a text that contains the moment, None if there is none."""
     spans = spans_in(_ABOUT.sub("in ", text), moment)
     around = [(span.start, span.end) for span in spans if span.start <= moment < span.end]
     return min(around, key=lambda span: span[1] - span[0], default=None)

@@ -305,7 +305,7 @@ def _content(text: str) -> frozenset[str]:
 
 
 def _dense_words(text: str) -> Iterator[str]:
-    """Yield pairs of characters of Chinese and Japanese words, and the start of each Korean one."""
+    """Yield pairs of characters of Chinese and Japanese words, and the first two characters of Korean words."""
     for run in _DENSE.findall(_PARTICLES.sub(" ", text)):
         yield from (run[at : at + 2] for at in range(max(1, len(run) - 1)) if run < "\uac00" or not at)
 

@@ -67,7 +67,7 @@ def bundle(
     context: SearchContext, question: str, *, session: str | None, counter: TokenCounter, budget: int,
     has_stable: Callable[[str], bool] = lambda block: False, shown_promises: Collection[str] = (),
 ) -> Bundle:  # fmt: skip
-    """Return both blocks, `budget` tokens together. With a session, its last turns are part of the query.
+    """Return both blocks, at most `budget` tokens together. With a session, its last turns are part of the query.
 
     If the reader already has the stable block (`has_stable`), it is left out, and the dynamic block gets its tokens
     and repeats the rows about the question. Promises that the session was shown are repeated only if the question
@@ -117,9 +117,9 @@ def stable(context: SearchContext, *, counter: TokenCounter, budget: int, sessio
 def automatic(
     context: SearchContext, question: str, *, session: str, counter: TokenCounter, budget: int, shown: str
 ) -> Bundle:
-    """Return context for a prompt, without what its session already shows.
+    """Return a dynamic block for a prompt, without what its session already shows.
 
-    That is the blocks recalled earlier (`shown`) and the turns since the last summary.
+    The session shows the blocks recalled earlier (`shown`) and the turns since the last summary.
     """
     promises = PromiseLines([], [])
     if small_talk_kind(question) is None:
@@ -157,7 +157,10 @@ def _in_context(context: SearchContext, session: str) -> set[str]:
 
 
 def context_of(context: SearchContext, session: str | None) -> list[Turn]:
-    """Return the last three turns of the user in a session, and the assistant's last word after each of them."""
+    """Return the last three turns of the user in a session, and the assistant's last word after each of them.
+
+    Empty without a session.
+    """
     if session is None:
         return []
     talk = context.store.read(
@@ -176,7 +179,10 @@ def context_of(context: SearchContext, session: str | None) -> list[Turn]:
 
 
 def _stable(context: SearchContext, counter: TokenCounter, budget: int) -> tuple[str, list[str]]:
-    """Return the block, and the ids of rules and slugs of scenes that did not fit; the coldest scenes are cut first."""
+    """Return the block, and the ids of rules and traits and the slugs of scenes that did not fit.
+
+    The coldest scenes are cut first.
+    """
     store, space = context.store, context.space
     who = _fit_items("User: ", l3_page.identity(store, space, context.now), "; ", counter, IDENTITY_TOKENS)
     standing = [atom for atom in _users_statements(context, "instruction") if atom.priority < 0]
@@ -217,9 +223,10 @@ def _is_heading(line: str) -> bool:
 
 
 def _users_statements(context: SearchContext, kind: Kind) -> list[Atom]:
-    """Return statements of the user of a kind that hold now; those that begin later are on the page.
+    """Return the current statements of a kind that the user made, except promises.
 
-    Statements with doubts are left out, since these lines have no mark for them; the dynamic block has one.
+    Statements that begin later are on the page. Statements with doubts are left out, since only the dynamic block has a
+    mark for doubts.
     """
     listed = current_atoms(context.store, context.space, Filters(kind=kind, unheld=True), context.now, limit=50)
     current = [atom for atom in listed if validity(atom, context.now) == "current" and atom.label != "promise"]
@@ -232,10 +239,10 @@ def _only_names(atom: Atom, who: str) -> bool:
 
 
 def _persona_lines(context: SearchContext, shown: set[str]) -> list[str]:
-    """Return the lines of the page without those whose evidence is shown already.
+    """Return the lines of the page, without what agents stated and without lines whose evidence is shown already.
 
-    Only the explicit statements if no model wrote the page: the question finds the user's sentences, and listing
-    them here would take the place of evidence (`bench.week_one`: 73 % found instead of 77 %).
+    If no model wrote the page, these are only the explicit statements: the question finds the user's sentences, and
+    listing them here would take the place of evidence (`bench.week_one`: 73 % found instead of 77 %).
     """
     stored = context.store.read(context.space, page_rows.persona)
     by_model = stored is not None and stored.by_model
@@ -260,7 +267,7 @@ def _stated_by_the_user(context: SearchContext, ids: Iterable[str]) -> set[str]:
 
 
 def _fit_items(label: str, items: Sequence[str], joint: str, counter: TokenCounter, budget: int) -> str:
-    """Return the label with as many of the items as fit."""
+    """Return the label with as many of the first items as fit; empty if none fits."""
     many = _largest_fit(len(items), lambda many: counter.fits(label + joint.join(items[:many]), budget))
     return label + joint.join(items[:many]) if many else ""
 
@@ -284,7 +291,7 @@ _TEXT = 160
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowVerdict:
-    """The decision on one row. `probability` is that of being part of the answer."""
+    """The decision on one row. `probability` is how likely the row is part of the answer."""
 
     id: str
     probability: float
@@ -396,8 +403,9 @@ def automatic_lines(
 ) -> Iterator[RecallLine]:
     """Return lines for a prompt whose writer did not ask for a recall; none if the memory is unlikely to know.
 
-    Leaves out everything in `shown`, the turns `in_context` and atoms extracted from them. The conversation itself
-    is not searched for: the reader sees it.
+    A prompt that asks to continue gets the end of the last conversation, if nothing is `in_context` yet. Leaves out
+    everything in `shown`, the turns `in_context` and atoms extracted from them. The conversation itself is not searched
+    for: the reader sees it.
     """
     if wants_last_conversation(context, prompt):
         return iter([] if in_context else last_conversation(context, in_context))

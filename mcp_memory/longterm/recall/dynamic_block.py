@@ -123,7 +123,7 @@ class _RecallRows:
     unsure: dict[str, None] = field(default_factory=dict[str, None])
     """Further turns found for the question."""
     atoms: dict[str, Ranked] = field(default_factory=dict[str, Ranked])
-    """Current statements by id. The successor of an ended statement has the hit of the ended one."""
+    """Current statements by id. The successor of an ended statement has the hit of that statement."""
     chances: dict[str, float] = field(default_factory=dict[str, float])
     """The probability of each turn and statement that it is part of the answer."""
     sure: set[str] = field(default_factory=set[str])
@@ -273,7 +273,10 @@ def _rank(context: SearchContext, atom: Atom, rows: _RecallRows) -> float:
 
 
 def _fact_lines(context: SearchContext, question: str, shown: set[str]) -> list[RecallLine]:
-    """Return facts of the entities that the question names in full, except the user, whose atoms are not shown."""
+    """Return lines for facts of the entities that the question names in full, except the user.
+
+    Facts of `shown` atoms are left out.
+    """
     words = set(index_terms(question))
     named = [
         entity.name
@@ -293,7 +296,10 @@ def _fact_lines(context: SearchContext, question: str, shown: set[str]) -> list[
 
 
 def _scene_lines(context: SearchContext, rows: _RecallRows, words: AbstractSet[str]) -> list[RecallLine]:
-    """Return a line for each of the scenes whose surest statement is at least half as likely as that of the best."""
+    """Return lines for the best scenes, at most three.
+
+    The likeliest of a scene's sure statements must be more than half as likely as that of the best scene.
+    """
     chances = {
         scene: max((rows.chance(id) for id in scene.atoms if id in rows.sure), default=0.0)
         for scene in current_scenes(context.store, context.space)
@@ -306,7 +312,7 @@ def _scene_lines(context: SearchContext, rows: _RecallRows, words: AbstractSet[s
 def _output_lines(context: SearchContext, question: str, words: AbstractSet[str]) -> list[RecallLine]:
     """Return lines of tool results that have most of the question's words.
 
-    Lines that read like instructions are counted, not shown.
+    Lines that read like instructions are counted, not shown. A result that is suspicious without them is left out.
     """
     lines: list[RecallLine] = []
     for hit in results(context.store, context.space, question, filters=Filters(), limit=_OUTPUTS, least=_OUTPUT_SHARE):
@@ -322,7 +328,7 @@ def _output_lines(context: SearchContext, question: str, words: AbstractSet[str]
 
 
 def last_conversation(context: SearchContext, in_context: Collection[str]) -> list[RecallLine]:
-    """Return the last turns of the latest conversation that is not `in_context`."""
+    """Return a heading and the last turns, latest first, of the latest conversation without a turn `in_context`."""
     sessions = sorted(
         context.store.read(context.space, turn_rows.sessions, limit=_SESSIONS),
         key=lambda session: session.last,
@@ -341,7 +347,7 @@ def last_conversation(context: SearchContext, in_context: Collection[str]) -> li
 
 
 def wants_last_conversation(context: SearchContext, question: str) -> bool:
-    """Return whether a question asks to continue. One about a time alone does not: its search finds that time."""
+    """Return whether a question asks to continue, and not about a time alone: the search finds that time."""
     return asks_to_continue(question) and not parse_query(question, context.now).time_only
 
 

@@ -51,10 +51,10 @@ _LEAST_TOKENS = 30  # no further line is tried with fewer left
 
 
 def fit(lines: Iterable[RecallLine], counter: TokenCounter, budget: int) -> tuple[str, list[str]]:
-    """Return the block of the lines that fit `budget` tokens, and the ids of relevant lines that did not.
+    """Return the block of the lines that fit `budget` tokens, and the ids of relevant lines that are left out.
 
-    Lines are read in order of priority, unsure ones until the budget is used up. An outdated turn is shown only
-    together with the newer one.
+    Lines are read in order of priority, unsure lines only until the budget is nearly used up. Suspicious lines are left
+    out. An outdated turn is shown only together with the newer turn.
     """
     taken: list[RecallLine] = []
     shown: set[str | None] = {None}
@@ -87,7 +87,10 @@ def fit(lines: Iterable[RecallLine], counter: TokenCounter, budget: int) -> tupl
 
 
 def _newer_first(lines: Iterable[RecallLine]) -> Iterator[RecallLine]:
-    """Yield the lines in their order, but outdated turns after the newer ones."""
+    """Yield the lines in their order, but each outdated turn after the newer turn.
+
+    Outdated turns whose newer turn is not among the lines come last.
+    """
     seen: set[str | None] = {None}
     waiting: dict[str | None, list[RecallLine]] = {}
     for line in lines:
@@ -200,7 +203,7 @@ def _former_values(parts: Iterable[Sequence[RecallLine]]) -> dict[str, list[Reca
 
 
 def _exchange(line: RecallLine, current: Mapping[tuple[str, int], RecallLine]) -> list[RecallLine]:
-    """Return a turn after the turn that it replies to or else before its reply, as far as these are shown."""
+    """Return a turn with the turn before it that it replies to, or else with the reply after it, if these are shown."""
     before, after = (current.get((line.session, line.position + step)) for step in (-1, 1))
     if before and (line.source == "assistant" or before.text.endswith(("?", "？", "؟"))):
         return [before, line]

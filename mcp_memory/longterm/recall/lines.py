@@ -29,7 +29,7 @@ from mcp_memory.store.sql import quarantine_rows, turn_rows
 from mcp_memory.suspicion.flags import flags
 
 Group = Literal["promise", "scene", "fact", "atom", "rule", "turn", "output", "end", "maybe", "unsure", "overview"]
-"""The part of the block that a line belongs to. `unsure` turns are the closest ones, and may be irrelevant.
+"""The part of the block that a line belongs to. `unsure` turns are only the closest, and may be irrelevant.
 
 `promise` lines are open promises to be kept now. `overview` lines answer a question about many things. Automatic
 recall has one part for all turns, `maybe`.
@@ -40,7 +40,7 @@ recall has one part for all turns, `maybe`.
 class RecallLimits:
     """How many rows to read and how much of each to show; the defaults are those of an explicit recall.
 
-    Widths are characters of the first, second, ... turn; the last holds for all further ones.
+    Widths are characters of the first, second, ... turn; the last is for all further turns.
     """
 
     turns: int = 45
@@ -72,16 +72,16 @@ class RecallLine:
     source: Source = "assistant"
     """The source of its text; `assistant` for pages that a model wrote."""
     said_at: datetime | None = None
-    """When a turn was said, or since when a statement in an overview holds; None for other rows."""
+    """When a turn was said, or from when a statement in an overview is valid; None for other rows."""
     is_suspect: bool = False
     """It looks like an attack and is not shown; its id is listed among those left out."""
     session: str = ""
     position: int = 0
     """Of a turn, in its session."""
     newer: str | None = None
-    """The id of the turn that replaced the value of this one."""
+    """The id of the turn that replaced the value of this turn."""
     beside: str | None = None
-    """The id of a later turn that may contradict this turn; `layout` places it next to that."""
+    """The id of a later turn that may contradict this turn; `layout` places this turn after it."""
     former: str = ""
     """The text on the line of replaced values, `[t12 3 March] we pay 900`; empty if it needs its own line."""
 
@@ -95,7 +95,7 @@ _DAYS = 3  # other days with the same statement that are named
 
 
 def mark_suspects(context: SearchContext, lines: Iterable[RecallLine]) -> Iterator[RecallLine]:
-    """Yield the lines, suspicious ones marked unless a person has released their row.
+    """Yield the lines; suspicious lines are marked, unless a person has released their row.
 
     Rows written before flags existed, and model output, are checked only here. The whole of an assistant's turn was
     judged by its meaning when it was stored. Tool output is judged with its label. For other lines the label is judged
@@ -125,7 +125,7 @@ def statement_line(atom: Atom) -> str:
 
 
 def is_shown_in(atom: Atom, text: str) -> bool:
-    """Return whether a text shows an atom's statement, as a line or as in the persona's page."""
+    """Return whether a text shows an atom's statement: as a list item, or with the atom's id as the pages do."""
     return f"- {statement_line(atom)}\n" in text or f"{statement_line(atom)} ({atom.id}" in text
 
 
@@ -234,7 +234,7 @@ def of_turns(
 
 
 def _former_text(turn: Turn, newer: Turn, also: str, text: str) -> str:
-    """Return a turn as a part of the line below the newer one; empty if it is too long or contains the separator."""
+    """Return a turn as a part of the line below the newer turn; empty if it is too long or contains the separator."""
     day = day_in_words(turn.said_at.date(), after=newer.said_at.date())
     fits = len(text) <= _FORMER_CHARS and BEFORE_THAT.strip() not in text
     return f"{_head(turn.id, day, also)} {text}" if fits else ""
@@ -243,7 +243,7 @@ def _former_text(turn: Turn, newer: Turn, also: str, text: str) -> str:
 def _other_days_note(day: date, others: Collection[date]) -> str:
     """Return a note on other days, such as `also 3 May, 9 May`, with years that differ from that of `day`.
 
-    If there are many days, it counts them and names the last.
+    If there are many days, it counts them and names the last. Empty without other days.
     """
     if not others:
         return ""

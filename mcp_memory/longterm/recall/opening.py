@@ -61,7 +61,7 @@ def opening(context: SearchContext, *, session: str | None, counter: TokenCounte
 
 
 def _fit(label: str, items: Sequence[str], joint: str, counter: TokenCounter, budget: int) -> str:
-    """Return the label with those of the items that fit, in order; empty if none does."""
+    """Return the label with the items that fit, in order; an item that does not fit is skipped. Empty if none fits."""
     part = ""
     for item in items:
         longer = f"{part}{joint}{item}" if part else f"{label}{item}"
@@ -88,7 +88,10 @@ def _is_near(context: SearchContext, candidate: Candidate) -> bool:
 
 
 def _last_conversation(context: SearchContext, session: str | None) -> list[str]:
-    """Return a heading and the user's last two informative turns of the conversation before this session."""
+    """Return a heading and the user's last two informative turns of the latest other conversation that has any.
+
+    Empty if no conversation has any.
+    """
     latest = sorted(
         context.store.read(context.space, turn_rows.sessions, limit=_SESSIONS), key=lambda info: info.last, reverse=True
     )

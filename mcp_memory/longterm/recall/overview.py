@@ -2,7 +2,7 @@
 
 One fact is answered by the best row; these questions need many rows, each of which may be short. Every exchange gets
 one line: a user's turn represents the reply as well, and a statement the turn that it was extracted from. `layout`
-drops the least relevant lines if the budget is exceeded, sorts the others by time and counts the dropped ones.
+drops the least relevant lines if the budget is exceeded, sorts the others by time and counts what it dropped.
 
 The first hits of the search keep more of their text, and the lines of an ordinary recall follow if there is room, so a
 question that is taken for one about many things by mistake still gets its answer.
@@ -74,7 +74,7 @@ def overview_lines(
     context: SearchContext, question: str, in_context: Collection[str], words: AbstractSet[str], shown_text: str,
     replaced: Mapping[str, Turn],
 ) -> list[RecallLine]:  # fmt: skip
-    """Return lines for a question about many things, from turns and statements, the first to be shown first.
+    """Return lines for a question about many things, from turns and statements, the most relevant first.
 
     `replaced` maps the turns of ended rules to the turns that ended them; changes in other turns are found here.
     """
@@ -159,7 +159,10 @@ def lines_of(
 
 
 def _shorten(turn: Turn, words: AbstractSet[str], width: int) -> Turn:
-    """Return a turn cut to `width` characters: without code, from the sentence with most of the words on."""
+    """Return a turn; if it is longer than `width`, without code and from the sentence with most of the words on.
+
+    That sentence is kept whole up to 600 characters.
+    """
     if len(turn.content) <= width:
         return turn
     text = _CODE.sub(" ", turn.content).strip() or turn.content

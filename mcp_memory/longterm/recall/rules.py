@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 GOVERNS = 0.15
-"""Probability from which a rule about some work is shown: one that is missing costs more than one too many."""
+"""Probability from which a rule about some work is shown: a missing rule costs more than one too many."""
 GENERAL = 0.4
 """Probability from which a rule counts as one about every answer."""
 ENDS = 0.5
@@ -129,7 +129,7 @@ def rules_for(
     ended = [
         rule for rule in rules if rule.turn and rule.turn.id in replaced and replaced[rule.turn.id].id in shown_ids
     ]
-    shown = {*rows, *(rule.atom.id for rule in ended)}  # those by what ended them
+    shown = {*rows, *(rule.atom.id for rule in ended)}  # an ended rule is shown by the message that ended it
     same = [(rule, other) for rule in rules if rule.atom.id in shown for other in stated.get(rule.words, [rule])]
     return RulesForPrompt(
         lines=tuple(_line_of(row, limits) for row in rows.values()),
@@ -242,7 +242,7 @@ def _is_bundled(context: SearchContext, prompt: str) -> bool:
 
 
 def _choose(context: SearchContext, prompt: str, rules: Sequence[_Rule], limits: RecallLimits) -> list[_Rule]:
-    """Return the likeliest of the rules."""
+    """Return the likeliest rules within the limits, those about the prompt's work before those about every answer."""
     general: list[tuple[float, _Rule]] = []
     scoped: list[tuple[float, _Rule]] = []
     for rule, chance in zip(rules, _judge(context, prompt, rules), strict=True):
@@ -272,7 +272,7 @@ def _judge(context: SearchContext, prompt: str, rules: Sequence[_Rule]) -> list[
 def _nearest_in_words(
     context: SearchContext, prompt: str, rules: Sequence[_Rule], chosen: Sequence[_Rule]
 ) -> list[_Rule]:
-    """Return the rules that an ordinary search finds for the prompt, nearest first, without the chosen ones."""
+    """Return the rules that an ordinary search finds for the prompt, nearest first, without the `chosen` rules."""
     candidates = {rule.atom.id: rule for rule in rules if rule not in chosen}
     filters = Filters(kind="instruction", unheld=True)
     hits = context.hits("atom", prompt, filters=filters, limit=_SEARCHED) if candidates else []
@@ -307,7 +307,8 @@ def _with_newer(
 def _find_turns_near(context: SearchContext, rules: Sequence[_Rule]) -> list[Turn]:
     """Return the user's turns that are near to some of the rules.
 
-    One search for the sum of their vectors: a turn that is near to one rule is nearer to it than most others are.
+    One search with the sum of the rules' vectors finds them: a turn near to one rule is nearer to the sum than most
+    other turns are.
     """
     import numpy as np
 
@@ -333,7 +334,10 @@ def _find_turns_near(context: SearchContext, rules: Sequence[_Rule]) -> list[Tur
 
 
 def _ended_by(context: SearchContext, rule: _Rule, later: Sequence[Turn]) -> tuple[bool, Turn | None]:
-    """Return whether a rule has ended, and the message that ended it or may have: the latest, or else the likeliest."""
+    """Return whether a rule has ended, and the message that did or may have ended it, if any.
+
+    Of several messages it is the latest that surely ended the rule, or else the likeliest.
+    """
     if _is_replaced(rule.atom):
         return True, _turn_that_replaced(context, rule.atom)
     if rule.turn is None:

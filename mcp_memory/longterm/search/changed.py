@@ -20,7 +20,7 @@ from mcp_memory.store.protocol import Store
 from mcp_memory.store.sql import turn_rows
 
 COMPARED = 45
-"""Turns of a search, the best ones, that are compared with each other; a recall reads as many."""
+"""Number of the best turns of a search that are compared with each other; a recall reads as many."""
 
 _PAIRS_WITHOUT_COSINE = 200
 _POSSIBLE_PAIRS = 12
@@ -39,9 +39,9 @@ class TurnPair(NamedTuple):
 
 
 def changed_turns(store: Store, space: str, ids: Sequence[str]) -> dict[str, Turn]:
-    """Return those of the turns that replaced the value of an older one among them, by the id of the older turn.
+    """Return those of the turns that replaced the value of an older turn among them, by the id of the older turn.
 
-    Quarantined turns replace nothing.
+    Only the user's short turns are compared. Quarantined turns replace nothing.
     """
     from mcp_memory.longterm.value_clauses import announces_change
 
@@ -86,7 +86,7 @@ def replaced_by(store: Store, space: str, pairs: Sequence[TurnPair]) -> dict[str
 
 
 def possibly_changed(pairs: Sequence[TurnPair], about: Iterable[Turn]) -> dict[str, Turn]:
-    """Return turns outside of `about` that may contradict a turn in `about`, by the id of the turn in `about`."""
+    """Return later turns outside of `about` that may contradict a turn in `about`, by the id of the turn in `about`."""
     from mcp_memory.longterm.changes import same_slot
 
     sure = {turn.id for turn in about}
@@ -120,7 +120,10 @@ def newer_first(rows: Iterable[_Row], newer: Mapping[str, _Row]) -> list[_Row]:
 
 
 def pairs_of_one_topic(store: Store, space: str, turns: Iterable[Turn]) -> list[TurnPair]:
-    """Return the pairs of user turns by one speaker that may be on one topic, sorted by the time of the newer turn."""
+    """Return the pairs of user turns by one speaker that may be on one topic, sorted by the time of the newer turn.
+
+    If no turn has a vector, these are the last 200 pairs, whatever their topic.
+    """
     import numpy as np
 
     by_time = sorted((turn for turn in turns if turn.role == "user"), key=lambda turn: (turn.said_at, turn.position))

@@ -140,7 +140,7 @@ def _find_containing(part: str, lines: str) -> Iterator[int]:
 
 
 def _find_beginning(name: str, lines: str) -> Sequence[int]:
-    """Return the places of the longest known name that begins the requested one: "New York" for "New York City"."""
+    """Return the places of the longest known name that begins the requested name: "New York" for "New York City"."""
     ends = range(len(name) - 1, 0, -1)
     for end in ends:
         is_whole = name[end] == " " or (end >= _FEWEST and _UNSPACED.fullmatch(name[: end + 1]))
@@ -168,7 +168,7 @@ def _places(part: str, lines: str, *, before: str = "", after: str = "") -> Iter
 
 
 def _near(name: str, lines_text: str, main_names: Sequence[str]) -> list[str]:
-    """Return the main names of entities that have a name similar to `name`, the most similar first.
+    """Return the main names of at most five entities that have a name similar to `name`, the most similar first.
 
     `main_names` has, for each line, the main name of the entity with that name.
     """
@@ -215,7 +215,7 @@ def _codes(text: str) -> NDArray[np.uint32]:
 
 
 def _pairs(letters: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """Return a hash of each letter with the next one."""
+    """Return a hash of each letter with the next letter."""
     import numpy as np
 
     return (letters[:-1] * np.uint32(31) + letters[1:]) & np.uint32(_HASHES - 1)

@@ -1,8 +1,8 @@
 """The two searches, for turns and for memories, in pages of whole rows.
 
-A cursor holds the ids shown so far, when the question was first asked, and the newest rows that existed then. A later
-page ranks the rows up to these without those shown, so nothing is shown twice or skipped, whatever is written or
-forgotten in between.
+A cursor contains the ids shown so far, the time when the question was first asked, and the numbers of the newest rows
+at that time. A later page ranks the rows that existed then, except those already shown. So nothing is shown twice or
+skipped, whatever is written or forgotten in between.
 """
 
 from __future__ import annotations
@@ -52,7 +52,9 @@ def search_turns(
     at: datetime,
     rerank: Rerank = keep_order,
 ) -> TurnResults:
-    """Return a page of turns that match, best first, each with its neighbours. Raises NotFound for an unknown session.
+    """Return a page of turns that match, best first, each with its neighbours; lines of tool results on the first page.
+
+    Raises NotFound for an unknown session, and InvalidInput for a cursor of another search.
 
     Without a query the turns that pass the filters are listed, the newest first, without neighbours.
 
@@ -112,10 +114,10 @@ def search_memories(
     at: datetime,
     rerank: Rerank = keep_order,
 ) -> MemoryResults:
-    """Return a page of atoms and verbatim turns, each best first; facts and scenes on the first page.
+    """Return a page of atoms and verbatim turns, each best first; facts, scenes and tool results on the first page.
 
     Without a query the atoms that pass the filters are listed, standing instructions first. Raises NotFound for an
-    unknown scene or entity.
+    unknown scene or entity, and InvalidInput for a cursor of another search.
     """
     filters, taken_as = resolve_filters(store, space, filters)
     listing = not query.strip()
@@ -221,7 +223,7 @@ def turn_filters(filters: Filters) -> Filters | None:
 def _results(store: Store, space: str, query: str, filters: Filters, page: PageState, limit: int) -> list[ResultHit]:
     """Return matching lines of tool results, on the first page only.
 
-    They are a few that are about the query, or all matches up to `limit` if the filters ask for tool turns only.
+    These are a few lines that are about the query, or all matches up to `limit` if the filters ask for tool turns only.
     """
     passing = result_filters(filters) if page.first else None
     if passing is None:
@@ -382,14 +384,20 @@ class PageState:
 
 
 def asked_at(cursor: str | None, now: datetime) -> datetime:
-    """Return when the question of a cursor was first asked; without one, now (in whole seconds)."""
+    """Return when the question of a cursor was first asked; without a cursor, now (in whole seconds).
+
+    Raises InvalidInput for a damaged cursor.
+    """
     return _parse(cursor).at if cursor is not None else now.replace(microsecond=0)
 
 
 def page_of(
     cursor: str | None, asked: object, *, at: datetime, store: Store, space: str, listing: bool = False
 ) -> PageState:
-    """Return the page that a cursor points to, or the first. Raises InvalidInput for a cursor of another question."""
+    """Return the page that a cursor points to, or the first page.
+
+    Raises InvalidInput for a cursor that is damaged or belongs to another question.
+    """
     question = hashlib.sha256(repr(asked).encode("utf-8", "surrogatepass")).digest()[:_QUESTION]
     if cursor is None:
         newest = store.totals(space, "turn").newest, store.totals(space, "atom").newest
@@ -405,7 +413,8 @@ def page_of(
 def after(start: str, ids: Iterable[str]) -> str | None:
     """Return the cursor for the page after the page that began at cursor `start` and showed the rows `ids`.
 
-    Return None if `MAX_SHOWN` rows of a search have been shown; listings have no such limit.
+    None if `MAX_SHOWN` rows of a search have been shown; listings have no such limit. Raises InvalidInput for a damaged
+    cursor.
     """
     page, shown = _parse(start), list(ids)
     if page.listing:

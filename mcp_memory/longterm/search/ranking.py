@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 class Weights(NamedTuple):
-    """The weight of each signal. `context_short` counts in full for an empty turn, and by half for one of 300 bytes."""
+    """The weight of each signal. `context_short` counts in full for an empty turn, by half for a turn of 300 bytes."""
 
     words: float
     context: float
@@ -188,7 +188,7 @@ def by_time(question: ParsedQuery, turns: TurnMetadata, *, totals: Totals) -> Sc
 
 
 def _columns(count: int, **signals: NDArray[Any]) -> Floats:
-    """Return the signals of `count` candidates as columns in the order of `SIGNALS`; missing ones are 0."""
+    """Return the signals of `count` candidates as columns in the order of `SIGNALS`; missing signals are 0."""
     import numpy as np
 
     columns = np.zeros((count, len(SIGNALS)))
@@ -242,7 +242,7 @@ def _score_related(
 
     related = np.zeros(len(keys))
     for group in question.related:
-        # Of each word the best relative, not their sum: else words with many of them would win.
+        # For each word only the best relative counts: by their sum, words with many relatives would win.
         best = np.zeros(len(keys))
         for term, nearness in group.items():
             if term in terms:
@@ -412,7 +412,7 @@ def _spread(scores: Floats, at: Places, places: Places) -> Floats:
 
 
 def _places_around(turns: TurnMetadata, places: Places, reach: int) -> tuple[Places, NDArray[np.int64]]:
-    """Return the places within `reach` of the given ones, in the same stretch, and the offset of each from its own."""
+    """Return the places within `reach` of some places, in the same stretch, and the offset of each from its center."""
     import numpy as np
 
     offsets = np.arange(-reach, reach + 1)
@@ -521,7 +521,7 @@ def _speakers(question: ParsedQuery, turns: TurnMetadata, totals: Totals) -> lis
 
 
 def _score_time(times: Sequence[Span], said_at: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return how near each turn is to a time in the question; longer periods count less."""
+    """Return how near each turn is to a time in the question, 0 to 1; periods longer than a month count less."""
     import numpy as np
 
     near = np.zeros(len(said_at))

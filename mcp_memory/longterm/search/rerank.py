@@ -40,7 +40,7 @@ _KEPT_ORDERS = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reranked:
-    """The results in their new order; `note` is the reason if the order is unchanged."""
+    """The results in their new order; `note` is the reason if a model was asked and gave no order."""
 
     hits: list[Ranked]
     note: str | None = None
@@ -62,7 +62,7 @@ def keep_order(space: str, query: str, hits: Sequence[Ranked], start: int) -> Re
 
 
 def make_rerank(store: Store, model: MeteredModel | None, settings: Settings) -> Rerank:
-    """Return the reranking that the settings ask for."""
+    """Return a reranking by the model if the settings ask for it and there is a model, else `keep_order`."""
     if model is None or not settings.rerank:
         return keep_order
     return ModelRerank(store, model, timeout=settings.rerank_timeout)

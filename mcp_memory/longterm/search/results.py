@@ -90,7 +90,7 @@ def result_filters(filters: Filters) -> Filters | None:
 def results(
     store: Store, space: str, query: str, *, filters: Filters, limit: int, least: float = ABOUT
 ) -> list[ResultHit]:
-    """Return the best lines of tool results, at most two places of each result.
+    """Return at most `limit` excerpts with the best lines of tool results, at most two of each result, best first.
 
     A run of lines must have at least the share `least` of the question's words, weighted by rarity.
     """
@@ -193,7 +193,7 @@ def _hits(store: Store, space: str, runs: Iterable[_RunLines], worth: _Worth) ->
 
 
 def _excerpt(run: _RunLines, worth: _Worth) -> tuple[tuple[int, int], str]:
-    """Return the lines to show, numbered as in the result, and their text."""
+    """Return the numbers of the first and last line to show, and their text with secrets masked."""
     lines = mask_lines("\n".join(run.lines)).split("\n")
     first, last = _window(
         lines, max(run.matching, key=lambda place: (worth.line(run.matching[place]), -place), default=0)

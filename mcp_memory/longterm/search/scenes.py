@@ -35,7 +35,7 @@ def current_scenes(store: Store, space: str) -> list[Scene]:
 
 
 def resolve_filters(store: Store, space: str, filters: Filters) -> tuple[Filters, str | None]:
-    """Return the filters with the slug of their scene and the main name of their entity, and a note for the reader.
+    """Return the filters with the slug of their scene and the main name of their entity, and any note for the reader.
 
     A scene may be given by slug or title, an entity in any spelling (`entity_names`). Raises NotFound with near names.
     """
@@ -87,7 +87,10 @@ def scenes_for(
 
 
 def find_scenes(scenes: Sequence[Scene], query: str, *, atoms: Sequence[Ranked], at: datetime) -> list[SceneHit]:
-    """Return the scenes that share a word with the query or are near to it, best first."""
+    """Return the scenes that share a word with the query or contain an atom near to it, best first.
+
+    Scenes that score far less than the best are left out.
+    """
     import numpy as np
 
     if not scenes:
@@ -142,5 +145,5 @@ def _terms_of(text: str) -> frozenset[str]:
 
 
 def names_of(store: Store, space: str, entity: str) -> set[str]:
-    """Return all names of an entity in folded form; `entity` is any of them."""
+    """Return all names of an entity in folded form; `entity` is any of them, and the only one if it is unknown."""
     return {fold(name) for name in store.read(space, entity_rows.names, [entity]).get(entity, (entity,))}

@@ -185,7 +185,7 @@ class Search:
     def _in_period(self, space: str, layer: Layer, question: ParsedQuery, filters: Filters) -> ScoredRows:
         """Return the rows of the period that a question names, without small talk.
 
-        Includes what the user said within days after it about it: "yesterday I was in Rome".
+        Includes turns of the next three days in which the user names a time in the period: "yesterday I was in Rome".
         """
         import numpy as np
 

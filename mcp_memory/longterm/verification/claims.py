@@ -134,7 +134,10 @@ def _find_basis(store: Store, space: str, atom: NewAtom, text: str, embed: Embed
 
 
 def _find_promise(claim: str, messages: Sequence[Said]) -> Said | None:
-    """Return the user's sentence that a promise restates. (`own_words` skips conditions and orders for later.)"""
+    """Return the user's sentence that a promise restates, or None.
+
+    `own_words` cannot find it, because it skips conditions and orders for later.
+    """
     claim_terms = set(base_terms(claim))
     best: Said | None = None
     least = _OWN
@@ -330,7 +333,7 @@ def check_claim(
     dated: bool = True,
     excluded: Sequence[str] = (),
 ) -> tuple[NewAtom, str | None]:
-    """Return the accepted form of a statement, and a note for the agent about the changes.
+    """Return the accepted form of a statement, and a note for the agent about the changes, None if nothing changed.
 
     If the user `typed` it, no turn has to state it. If it is not `dated`, its time is unknown, and it is true from the
     time of the user's words on. `excluded` are statements whose sentences do not count as the user's words. `embed`

@@ -59,7 +59,7 @@ def places_of(text: str) -> list[str]:
 
 @lru_cache(maxsize=64)
 def pieces_of(text: str) -> tuple[str, ...]:
-    """Return a text, its sentences alone and with the next one, and their clauses, each once."""
+    """Return a text, its sentences alone and with the next sentence, and their clauses, each once; at most 200."""
     pieces = [text, *places_of(text)]
     for sentence in sentences_of(text):
         pieces.append(sentence.strip())
@@ -122,7 +122,10 @@ _CAPITAL = re.compile(r"(?<![\w'’])[^\W\d_a-zа-яё][\w-]*")
 
 
 def capitals_of(text: str) -> frozenset[str]:
-    """Return the capitalised words, in lower case, without function words at the start of the text."""
+    """Return the capitalised words in lower case, without calendar words, polite words and single letters.
+
+    A function word at the start of the text does not count either.
+    """
     names = [name.lower() for name in _CAPITAL.findall(text)]
     if text.lstrip()[:1].isupper() and names and names[0] in _first_words():
         names = names[1:]

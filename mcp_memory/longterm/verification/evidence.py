@@ -121,7 +121,7 @@ def _page_problems(
 
 
 def _batches(store: Store, space: str) -> Iterator[list[Atom]]:
-    """Yield all atoms, closed ones too."""
+    """Yield all atoms, including closed atoms, in batches."""
     after = 0
     while atoms := store.read(space, atom_rows.list_since, after, limit=_AT_ONCE):
         yield atoms
@@ -220,7 +220,7 @@ def lines_citing(store: Store, space: str, id: str) -> list[Mention]:
 
 
 def cites(store: Store, space: str, id: str) -> list[CitedResult]:
-    """Return the tool results that a turn or an atom cites, with the cited lines."""
+    """Return the tool results that a turn or an atom cites, with the cited lines; lost results are left out."""
     citations = store.read(space, evidence_rows.citations, [id]).get(id, [])
     return [result for citation in citations for result in _result(store, space, citation)]
 
@@ -229,7 +229,7 @@ def cites(store: Store, space: str, id: str) -> list[CitedResult]:
 
 
 def _find_statement(store: Store, space: str, id: str) -> tuple[Atom | None, str, list[Turn]] | None:
-    """Return the atom, its text and the turns it is based on; for the id of a turn, None, its text and the turn."""
+    """Return an atom, its text and its turns; for the id of a turn, None, its text and the turn; None if unknown."""
     if id.startswith("a") and (atoms := store.read(space, atom_rows.by_ids, [id])):
         return atoms[0], atoms[0].text, store.read(space, turn_rows.by_ids, atom_turns(atoms[0]))
     if id.startswith("t") and (turns := store.read(space, turn_rows.by_ids, [id])):
@@ -238,7 +238,10 @@ def _find_statement(store: Store, space: str, id: str) -> tuple[Atom | None, str
 
 
 def _likely(store: Store, space: str, text: str, turns: Sequence[Turn]) -> list[ResultHit]:
-    """Return similar lines of results that were stored in the session of the first of the turns, before that turn."""
+    """Return similar lines of results that were stored in the session of the first of the turns, before that turn.
+
+    Empty for a text of few words, or without turns.
+    """
     if not turns:
         return []
     first = min(turns, key=lambda turn: turn.learned_at)
@@ -301,7 +304,7 @@ def _of_results(store: Store, space: str, id: str, name: NamedResult) -> Why:
 
 
 def call_of(store: Store, space: str, ref: str) -> str:
-    """Return the tool call that produced a result. Raises NotFound."""
+    """Return the tool call that produced a result. Raises NotFound for an unknown result."""
     stored = store.read(space, ref_rows.by_id, ref)
     records = store.read(space, record_rows.list_records, ref=ref)
     return records[-1].tool_call if records else stored.tool

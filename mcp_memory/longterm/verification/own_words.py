@@ -56,7 +56,10 @@ _SAID = 0.5  # share of a claim's words in a sentence that withdraws something
 
 
 def changes_frame(sentence: str, claim: str) -> bool:
-    """Return whether a claim states a past, possible or single event as a present fact: "I used to live in Graz"."""
+    """Return whether a claim states as present and certain what a sentence states as past, possible or for once.
+
+    An example is "The user lives in Graz" for "I used to live in Graz".
+    """
     sentence, claim = sentence.lower().replace("’", "'"), claim.lower().replace("’", "'")
     is_over = _has("ENDED", sentence) and not (is_negative(sentence) and is_negative(claim))  # "never do that any more"
     return (
@@ -77,10 +80,10 @@ def is_joke(text: str) -> bool:
 
 
 def is_taken_back(claim: str, turn: str, later: Sequence[str]) -> bool:
-    """Return whether the user retracts a turn in their later turns of the session.
+    """Return whether the user retracts a claim that they made in a turn, in the turn itself or in `later` turns.
 
-    The next turn retracts everything ("scrap that"), a further turn only statements with a word in common. A next turn
-    that corrects a typing mistake replaces the numbers and names of the turn.
+    The next turn retracts everything ("scrap that", "just kidding"), a further turn only claims with a word in common.
+    A next turn that corrects a typing mistake retracts claims with a number or name that it does not repeat.
     """
     sentences = sentences_of(turn)
     own = [
@@ -243,8 +246,8 @@ def probable_words(statement: str, messages: Sequence[Said], *, rule: bool, ende
     """Return the user's sentence that a statement was probably derived from, or None.
 
     The sentence may say something else than the statement, so callers keep the sentence and drop the statement. With
-    `rule`, only sentences that state a standing rule are considered. Sentences in `ended` were replaced by later ones
-    and are ignored.
+    `rule`, only sentences that state a standing rule are considered. Sentences in `ended` have been replaced and are
+    ignored.
     """
     best: tuple[float, Said] | None = None
     turns = [turn for turn in messages if not is_joke(turn.text)]
@@ -279,7 +282,7 @@ def _bare(text: str) -> str:
 
 
 def _best(statement: str, candidates: Sequence[_Words]) -> Said | None:
-    """Return the words nearest to a statement, of those that are near enough; of equals the last."""
+    """Return the words nearest to a statement, of equally near words the last; None if no words are near enough."""
     best: tuple[float, Said] | None = None
     for words in candidates:
         score = _nearness(statement, words)
@@ -349,7 +352,7 @@ def _statements_in(turn: Said) -> Iterator[_Words]:
 
 
 def _short_answer(turn: Said) -> Said | None:
-    """Return a short answer with the question before it, "Are you vegetarian? – Yes"; None if the turn is none."""
+    """Return a short answer with the question before it, "Are you vegetarian? – Yes"; None if it is no such answer."""
     answer = own_part(turn.text).replace(FILL, " ").strip()
     if not turn.before or is_question(answer.lower()) or not 0 < len(words_in(answer)) <= _SHORT_ANSWER:
         return None

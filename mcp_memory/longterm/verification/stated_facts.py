@@ -147,8 +147,13 @@ class _Reader:
     def _without_relation(self, words: Sequence[str], relation: str, *, is_user: bool) -> tuple[list[str] | None, str]:
         """Return the words that remain without those of a relation, and the ending of an inflected verb.
 
+<<<<<<< HEAD
             The ending is "" if each word has the same form as in the relation. The words are None if the relation has a
         word that is neither among them nor free.
+=======
+        The ending is "" if each word has the same form as in the relation. Instead of the words, None is returned if
+        the relation has a word that is neither among them nor free.
+>>>>>>> w-d2
         """
         left, ending = list(words), ""
         for part in _tokens(_NOT.sub(" not", relation.lower().replace("’", "'"))):
@@ -162,7 +167,10 @@ class _Reader:
 
 
 def _is_same(word: str, other: str, *, is_user: bool) -> bool:
-    """Return whether two words are equal, or the first and the third person of a verb in the present tense."""
+    """Return whether two words are equal, or forms of "have" or of "called".
+
+    If the fact is about the user, they may also be the first and the third person of a verb in the present tense.
+    """
     if word == other or any({word, other} <= _words(kind) for kind in ("have", "called")):
         return True
     mine, theirs = _tails(word, other)

@@ -119,10 +119,10 @@ def with_allowed_kind(atom: NewAtom) -> NewAtom:
 def flag_turns(
     store: Store, space: str, turns: Sequence[NewTurn], *, at_once: int | None = JUDGED_AT_ONCE
 ) -> list[NewTurn]:
-    """Return incoming turns, each with the reason to quarantine it.
+    """Judge incoming turns, and return them with the reasons to quarantine them, if any.
 
-    The user may talk of attacks; an attack in tool output stays one if the user pasted it. Turns beyond `at_once`
-    characters (None: no limit) are not judged: they are marked `UNJUDGED`, and `judge_waiting` does it later.
+    The user may talk of attacks; an attack from tool output is still an attack if the user pasted it. Turns for which
+    `at_once` characters (None: no limit) leave no room are marked `UNJUDGED`, and `judge_waiting` judges them later.
     """
     left = at_once
     judged: list[NewTurn] = []
@@ -237,7 +237,10 @@ TOOL_OUTPUTS: Sequence[tuple[Layer, Role | None]] = (("chunk", None), ("turn", "
 
 
 def largest_share(store: Store, space: str, text: str, places: Sequence[tuple[Layer, Role | None]]) -> float:
-    """Return the largest share of a text's terms that occur close together in a row of these layers and roles."""
+    """Return the largest share of a text's terms that occur close together in a row of these layers and roles.
+
+    0 for a text of fewer than three terms.
+    """
     words = list(content_terms(text))
     if len(words) < MIN_TERMS:
         return 0.0
@@ -274,7 +277,7 @@ def row_ids_with(store: Store, space: str, layer: Layer, role: Role | None, word
 
 
 def _share(text: str, places: Iterable[str]) -> float:
-    """Return the largest share of a text's terms that occur close together in any of the places."""
+    """Return the largest share of a text's terms that occur close together in any of the texts `places`."""
     terms = content_terms(text)
     return max((_together(terms, place) for place in places), default=0.0) if len(terms) >= MIN_TERMS else 0.0
 

@@ -88,8 +88,8 @@ class KnownValues:
     def _implies(self, value: float) -> bool:
         """Return whether a number follows from the texts.
 
-        It may be an hour of the afternoon, the length of a list, a year near that of the turn, or the year that follows
-        from a duration, or the reverse.
+        It may be an hour of the afternoon, the length of a list, a year near that of a turn, the year in which a
+        duration began, or the duration since a year.
         """
         if (12 < value <= 24 and value - 12 in self.numbers) or value in self._counts:
             return True
@@ -156,7 +156,7 @@ class KnownValues:
 
     @cached_property
     def _next_weekdays(self) -> list[date]:
-        """The days, two weeks around a turn or a date that was said, whose weekday was said."""
+        """The days within two weeks of a turn, or of a date that was said, that have a weekday that was said."""
         written = [written_date for text in self.texts for written_date in _dates_in(text.text)]
         years = {day.year + more for day in self._days for more in (-1, 0, 1)}
         dates = [
@@ -196,7 +196,10 @@ class KnownValues:
         return frozenset(_words(self._whole))
 
     def _strange_names(self, statement: str) -> Iterator[str]:
-        """Yield the capitalised words of a statement that are likely names and occur in no text or known name."""
+        """Yield the capitalised words of a statement that are likely names and occur in no text or known name.
+
+        Nothing if the statement is in another language than the first text, which may write names in another way.
+        """
         german = "de" in languages_of(statement.split())
         if any(differ(text.text, statement) for text in self.texts[:1]):
             return  # another language may write them in another way
@@ -337,7 +340,7 @@ def _weekdays_in(text: str) -> Iterator[tuple[str, int]]:
 
 
 def _days_of_phrases(text: str, said_at: datetime) -> Iterator[date]:
-    """Yield the days that phrases such as "last week" denote, and those of the adjacent weeks and years."""
+    """Yield the days that phrases such as "last week" denote, and the same days a week or a year earlier or later."""
     for span in spans_in(text, said_at):
         length = span.end - span.start
         if length > timedelta(days=_LONGEST_SPAN):

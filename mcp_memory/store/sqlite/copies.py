@@ -43,8 +43,9 @@ LOCK = "copies"
 
 @dataclass(frozen=True, slots=True)
 class _Write:
-    """A file to write after the commit: `content` after its first `offset` bytes, or whole; None to delete it.
+    """A file to write after the commit.
 
+    `content` becomes the whole file or, with `offset`, follows its first `offset` bytes; None deletes the file.
     It is in a folder below `spaces`, which is not created again if the home was deleted meanwhile.
     """
 
