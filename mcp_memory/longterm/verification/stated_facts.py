@@ -147,13 +147,8 @@ class _Reader:
     def _without_relation(self, words: Sequence[str], relation: str, *, is_user: bool) -> tuple[list[str] | None, str]:
         """Return the words that remain without those of a relation, and the ending of an inflected verb.
 
-<<<<<<< HEAD
-            The ending is "" if each word has the same form as in the relation. The words are None if the relation has a
-        word that is neither among them nor free.
-=======
         The ending is "" if each word has the same form as in the relation. Instead of the words, None is returned if
         the relation has a word that is neither among them nor free.
->>>>>>> w-d2
         """
         left, ending = list(words), ""
         for part in _tokens(_NOT.sub(" not", relation.lower().replace("’", "'"))):
