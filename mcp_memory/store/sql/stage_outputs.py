@@ -97,7 +97,7 @@ def _add_drafts(tx: Transaction, job: int | None, extracted: Extraction) -> None
 
 
 def drafts(tx: Transaction, *, limit: int = 100) -> list[Draft]:
-    """Return drafts that have yet to be merged, oldest first."""
+    """Return drafts that wait to be merged, oldest first, without those that are based on forgotten turns."""
     rows = tx.all("SELECT id, work, atom FROM draft WHERE space = :space ORDER BY id")
     waiting = (Draft(id=f"d{number}", atom=_from_json(atom), job=f"w{job}") for number, job, atom in rows)
     current = (draft for draft in waiting if evidence_rows.are_turns_present(tx, draft.atom.evidence))
