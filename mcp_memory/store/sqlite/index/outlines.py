@@ -96,7 +96,7 @@ class Outlines:
 
 
 def _places(columns: _Columns, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the places of the rows that have a place."""
+    """Return the places of those of these rows that are in the columns."""
     places = columns.place_of_row[rows[rows < len(columns.place_of_row)]]
     return places[places >= 0].astype("int64")
 
@@ -125,7 +125,10 @@ def _refresh(tx: Transaction, cached: _Columns | None) -> _Columns:
 
 
 def _read(tx: Transaction, upto: int, those: str, *, who: dict[int, tuple[Role, str | None]] | None = None) -> _Columns:
-    """Read columns as text, one row per session: five times as fast as a Python object for each number."""
+    """Read the columns of turns as text, a row for each session: five times as fast as one object for each number.
+
+    `those` is the SQL after `FROM turn`.
+    """
     import numpy as np
 
     code = "CASE role " + " ".join(f"WHEN '{role}' THEN {number}" for number, role in enumerate(_ROLES)) + " END"

@@ -38,7 +38,7 @@ Rows = Sequence[tuple[int, Sequence[str] | None]]
 
 
 def put(con: apsw.Connection, layer: Layer, space: int, rows: Rows) -> None:
-    """Index consecutive rows."""
+    """Index consecutive rows, and record that they have the terms of this version."""
     if rows:
         insert(con, layer, space, rows)
         cover(con, layer, space, rows[0][0], rows[-1][0])

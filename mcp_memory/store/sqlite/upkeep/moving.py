@@ -1,4 +1,4 @@
-"""A home that a memory is moved from or to. Who opens it has it alone (`core.process_registry.exclusive`)."""
+"""A home that a memory is moved from or to. Its caller must have it exclusively (`process_registry.exclusive`)."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def build(new: Path, home: Path, *, is_current: bool, unreadable: Collection[Unr
 
     `is_current`: it is a copy of the home's database, so its rows are right and only missing ones are added. Otherwise
     the files are newer: rows of both become what the files say. Rows with values that were `unreadable` are taken from
-    the files in any case.
+    the files in any case. Raises StoreUnavailable if the database has turns of a space without its name.
     """
     damaged = {(value.table, value.values) for value in unreadable}
     built = Built()
@@ -129,7 +129,7 @@ class _SpaceFiles:
         self._moved: list[TurnRow] = []
         self._moved_sessions, self._restored_sessions = set[str](), set[str]()
         self._forgotten, self._reused = set[str](), set[str]()
-        """Ids that are forgotten according to the files, and ids that are those of other rows in the database."""
+        """Ids that are forgotten according to the files, and ids that the database has given to other rows."""
 
     def add(self) -> None:
         if not (self.tx.space or self._paths or any(self.tx.folder.glob("refs/*.md"))):
@@ -156,7 +156,7 @@ class _SpaceFiles:
     # reading
 
     def _lines(self, prefix: str) -> Iterator[dict[str, Any]]:
-        """Yield the lines of the line files whose paths begin so."""
+        """Yield the fields of the lines of line files whose paths begin with `prefix`; note lines that are damaged."""
         for file in self._paths:
             path = file.relative_to(self.tx.folder).as_posix()
             stream = files.open_regular(file) if path.startswith(prefix) else None
@@ -175,7 +175,7 @@ class _SpaceFiles:
                         yield fields
 
     def _last_rows(self, prefix: str) -> dict[tuple[str, str], LineRow | None]:
-        """Return the rows of line files of which only the last line counts, by kind and name; None for a bad line."""
+        """Return the rows of line files by kind and name, each from its last line; None if that line is invalid."""
         last = {key_of(fields): fields for fields in self._lines(prefix)}
         return {key: self._row(fields) for key, fields in last.items()}
 
@@ -276,7 +276,7 @@ class _SpaceFiles:
         )
 
     def _add_statements(self, *, undone: set[str]) -> None:
-        """Add explicit statements in the state after all notes."""
+        """Add explicit statements in their state after all notes; add none if any note is damaged."""
         try:
             by_number = statements(self._notes.values(), undone=undone)
         except WRONG:  # a note is damaged
@@ -336,7 +336,7 @@ class _SpaceFiles:
 
 
 def lost_spaces(con: apsw.Connection, home: Path) -> list[str]:
-    """Return folders of spaces that the database lacks, without those that were renamed: their turns are known."""
+    """Return the folders of spaces that the database lacks, without renamed folders, of which it has a turn."""
     known = {str(name) for (name,) in con.execute("SELECT name FROM space")}
     return [
         folder.name
