@@ -51,9 +51,9 @@ _FACT_COLUMNS = _FACT.count(",") + 1
 def add(tx: Transaction, atom: NewAtom, *, now: datetime, vectors: Vectors | None = None) -> WrittenAtom:
     """Store a statement with its evidence (a turn of role `note`) and its fact; end the statements it replaces.
 
-    Replaced atoms are not deleted: they get `valid_to` and `superseded_by`. A statement that is current already (the
-    same kind, fact, and text without case and white space) is a duplicate, and no new atom is stored; but if it
-    supersedes other atoms, a new atom replaces these and its equal. Raises NotFound if `supersedes` names an unknown
+    Replaced atoms are not deleted: they get `valid_to` and `superseded_by`. If a current atom has the same
+    kind and fact, and the same text without case and white space, the statement is a duplicate and no new atom is
+    stored; but if it supersedes other atoms, a new atom replaces these and its equal. Raises NotFound if `supersedes` names an unknown
     atom or `cites` an unknown result, InvalidInput if a superseded atom has ended or a turn does not contain its quote,
     and Refused if the statement was forgotten after `now`.
     """
@@ -71,7 +71,7 @@ def put(tx: Transaction, atom: NewAtom, *, now: datetime, work: int | None = Non
 
     If the same statement is stored already and the new one ends no other atom, its evidence is added to the stored
     atom, which is returned as a duplicate. `work` is the number of the job that made the atom, if any. All atoms in
-    `supersedes` must be open. Raises errors like `add`.
+    `supersedes` must be open. Raises Refused, InvalidInput for evidence, and NotFound for `cites` like `add`.
     """
     if atom.entity:
         atom = replace(atom, entity=entity_rows.main_name(tx, atom.entity))

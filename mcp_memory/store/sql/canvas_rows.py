@@ -113,7 +113,11 @@ def _put(tx: Transaction, canvas: CanvasRow, *, version: int) -> tuple[int, str]
 
 
 def take_over(tx: Transaction, canvas: CanvasRow, history: Sequence[dict[str, Value]]) -> None:
-    """Store a canvas from another home. Its history replaces that here; without a history, it is the next version."""
+    """Store a canvas from another home.
+
+    Its `history` replaces the history here. If `history` is empty, the canvas becomes the next version of the canvas
+    here, if there is one.
+    """
     if not history:
         save(tx, canvas, expected=canvas.version, kind=IMPORTED)
         return
@@ -154,7 +158,7 @@ def must_be_at(tx: Transaction, rows: Sequence[CanvasRow]) -> None:
 
 
 def activate(tx: Transaction, session: str, number: int | None, *, now: datetime) -> None:
-    """Make a canvas the active canvas of a session; None leaves it without. Raises NotFound for an unknown canvas."""
+    """Make a canvas the active canvas of a session; with None, no canvas is active. Raises NotFound if it is unknown."""
     if number is not None:
         canvas(tx, number)
     session_no = tx.make_session(session)

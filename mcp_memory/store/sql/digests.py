@@ -118,7 +118,7 @@ def forgotten_statement(tx: Transaction, text: str, *, said_at: int) -> int | No
 
 
 def was_forgotten(tx: Transaction, text: str, quotes: Sequence[tuple[int, int, int, str]]) -> bool:
-    """Return whether a statement was forgotten after it was said, or `are_quotes_forgotten` is true for its quotes."""
+    """Return whether a statement was forgotten after it was said, or all its quotes were forgotten with others."""
     turns = [turn for turn, *_ in quotes]
     sql = f"SELECT max(said_at) FROM turn WHERE space = :space AND id IN ({marks(turns)})"
     said_at = (tx.get(sql, *turns) if turns else None) or 0

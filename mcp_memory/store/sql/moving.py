@@ -56,7 +56,7 @@ class Movable(Store, Protocol):
         ...
 
     def reopen(self) -> Movable:
-        """Open a second store on the same memory. Unlike this store, it can be used inside `read_still` of this store."""
+        """Open a second store on the same memory. Inside `read_still`, only the second store can be used."""
         ...
 
     def in_space(self, tx: HomeTransaction, space: str) -> Transaction:

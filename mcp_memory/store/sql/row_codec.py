@@ -76,7 +76,10 @@ _TABLES: dict[type, str] = {
 
 
 class Form(NamedTuple):
-    """Converts a value to its column and to its field. A column with NULL gives `empty`, a field with None `null`."""
+    """How a value is converted: `column` makes the column of a field, and `field` makes the field of a column.
+
+    NULL becomes `empty`, and None becomes `null`.
+    """
 
     column: Callable[[Any], Value]
     field: Callable[[Any], Any]
@@ -276,7 +279,7 @@ def tables(kind: type) -> str:
 
 
 def fields_of(kind: type, row: Sequence[Any]) -> dict[str, Any]:
-    """Return the fields of a row of the `columns` of a class. Fields that are not in the table are not included."""
+    """Return the fields of a row class from a row of its `columns`; fields that are not in the table are missing."""
     return {
         field: value if form is _PLAIN else form.empty if value is None else form.field(value)
         for (field, _, form), value in zip(_read_columns(kind), row, strict=True)

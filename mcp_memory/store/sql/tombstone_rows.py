@@ -77,9 +77,9 @@ def forget(
 def undo(tx: Transaction, tombstone: str, *, now: datetime, redrawn: Sequence[CanvasChange] = ()) -> Tombstone:
     """Restore exactly the rows that were forgotten under a tombstone.
 
-    Undoing a correction ends the same atoms again, unless they have ended since. Raises NotFound if the tombstone is
-    unknown, undone or purged, InvalidInput if a single-valued fact has another value now or if all evidence of an atom
-    was forgotten since, and Conflict if a canvas in `redrawn` has another version now.
+    Undoing a correction ends the same atoms again. Raises NotFound if the tombstone is unknown, undone or purged,
+    InvalidInput if one of these atoms has ended since, if a single-valued fact has another value now or if all evidence
+    of an atom was forgotten since, and Conflict if a canvas in `redrawn` has another version now.
     """
     number = number_of(tombstone, "x")
     row = tx.one("SELECT undone_at, purged_at FROM tombstone WHERE space = :space AND id = ?", number)

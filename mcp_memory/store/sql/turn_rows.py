@@ -500,7 +500,7 @@ def note_followed_log(tx: Transaction, log: FollowedLog) -> None:
 
 
 def known_client_ids(tx: Transaction, ids: Sequence[str]) -> dict[str, bool]:
-    """Map those of these client ids that turns of any session have to whether all these turns are forgotten."""
+    """Map each client id that a turn of any session has to whether all such turns are forgotten; leave others out."""
     key = digests.key_of(tx) if ids else b""
     ids_by_form = digests.stored_ids(key, ids)
     query = "SELECT client_id FROM turn WHERE space = :space {} AND client_id IN ({{}})"
