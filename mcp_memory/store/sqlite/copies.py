@@ -163,7 +163,7 @@ def _plan_append(tx: SqliteTransaction, path: str, lines: Iterable[bytes]) -> _W
     """Record the new length of a line file, and return the write of its new lines.
 
     If the file does not have the length of the last commit, return the write of the whole file. The present file is
-    renamed if it is longer than that.
+    renamed if it is longer than that or is no regular file.
     """
     content, target = b"".join(lines), tx.folder / path
     length: int | None = tx.get("SELECT bytes FROM file WHERE space = :space AND path = ?", path)

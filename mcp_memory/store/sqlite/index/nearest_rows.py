@@ -70,7 +70,7 @@ class Best:
 
 
 def _int8_parts(query: NDArray[np.float64]) -> list[tuple[float, NDArray[np.int8]]]:
-    """Return a coarse int8 vector of the query and an int8 vector of the difference, each after its factor."""
+    """Return two pairs of a factor and an int8 vector, whose products add up to nearly the query."""
     import numpy as np
 
     parts: list[tuple[float, NDArray[np.int8]]] = []

@@ -96,7 +96,7 @@ class Outlines:
 
 
 def _places(columns: _Columns, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the places of those of these rows that are in the columns."""
+    """Return the places of the rows that are in the columns, and leave the others out."""
     places = columns.place_of_row[rows[rows < len(columns.place_of_row)]]
     return places[places >= 0].astype("int64")
 

@@ -64,7 +64,10 @@ def put(
     *,
     rows: Sequence[int] | None = None,
 ) -> None:
-    """Store vectors of rows that have none and are not forgotten. `rows` are their places in `vectors.data`."""
+    """Store vectors of rows that have none and are not forgotten.
+
+    `rows` are the places of the vectors in `vectors.data`; by default, all vectors are taken in order.
+    """
     put_stored(
         con,
         layer,

@@ -336,7 +336,10 @@ class _SpaceFiles:
 
 
 def lost_spaces(con: apsw.Connection, home: Path) -> list[str]:
-    """Return the folders of spaces that the database lacks, without renamed folders, of which it has a turn."""
+    """Return the folders of spaces that the database lacks.
+
+    If the database has any turn of such a folder, the folder was only renamed, and is left out.
+    """
     known = {str(name) for (name,) in con.execute("SELECT name FROM space")}
     return [
         folder.name
