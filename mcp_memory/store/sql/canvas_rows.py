@@ -158,7 +158,7 @@ def must_be_at(tx: Transaction, rows: Sequence[CanvasRow]) -> None:
 
 
 def activate(tx: Transaction, session: str, number: int | None, *, now: datetime) -> None:
-    """Make a canvas the active canvas of a session; with None, no canvas is active. Raises NotFound if it is unknown."""
+    """Set the active canvas of a session; with None, the session has none. Raises NotFound if it is unknown."""
     if number is not None:
         canvas(tx, number)
     session_no = tx.make_session(session)
