@@ -51,8 +51,8 @@ _FACT_COLUMNS = _FACT.count(",") + 1
 def add(tx: Transaction, atom: NewAtom, *, now: datetime, vectors: Vectors | None = None) -> WrittenAtom:
     """Store a statement with its evidence (a turn of role `note`) and its fact; end the statements it replaces.
 
-    Replaced atoms are not deleted: they get `valid_to` and `superseded_by`. If a current atom has the same kind and fact, and
-    the same text without case and white space, the statement is a duplicate and no new atom is stored; but if it
+    Replaced atoms are not deleted: they get `valid_to` and `superseded_by`. If a current atom has the same kind, fact
+    and text (without case and white space), the statement is a duplicate and no new atom is stored; but if it
     supersedes other atoms, a new atom replaces these and its equal. Raises NotFound if `supersedes` names an unknown
     atom or `cites` an unknown result, InvalidInput if a superseded atom has ended or a turn does not contain its quote,
     and Refused if the statement was forgotten after `now`.

@@ -158,7 +158,7 @@ def must_be_at(tx: Transaction, rows: Sequence[CanvasRow]) -> None:
 
 
 def activate(tx: Transaction, session: str, number: int | None, *, now: datetime) -> None:
-    """Set the active canvas of a session; with None, the session has none. Raises NotFound if it is unknown."""
+    """Set the active canvas of a session; with None, the session has none. Raises NotFound for an unknown canvas."""
     if number is not None:
         canvas(tx, number)
     session_no = tx.make_session(session)
@@ -217,7 +217,7 @@ def list_canvases(
 
 
 def next_number(tx: Transaction) -> int:
-    """Return the highest number plus one; `record_rows.commit_step` raises Conflict if another caller took it."""
+    """Return the next unused number of a canvas; `record_rows.commit_step` raises Conflict if it was taken since."""
     return tx.get("SELECT coalesce(max(number), 0) + 1 FROM canvas WHERE space = :space")
 
 

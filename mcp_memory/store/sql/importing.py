@@ -507,8 +507,7 @@ def _same_statement(context: ImportContext, row: AtomRow) -> str | None:
 
     Its text must be equal, and it must have the same start, or both must be open. An imported statement is compared
     with statements of its kind only, and their facts must be equal; it replaces any sentence with its text. An imported
-    sentence is compared with statements and sentences, but one that was replaced only with sentences that were
-    replaced.
+    sentence is compared with statements and sentences; if it was replaced, only with replaced sentences.
     """
     moment, own_fact = to_ms(row.valid_from), (None, None, None)
     if row.reader is None:
@@ -675,7 +674,7 @@ def _end(tx: Transaction, older: int, *, by: int, at: int) -> None:
 
 
 def _import_review(context: ImportContext, row: ReviewRow) -> None:
-    """Store why a row was quarantined elsewhere, and the verdict there. A review that was made here is kept."""
+    """Store why a row was quarantined elsewhere, and the verdict there, unless it was quarantined here already."""
     name = context.name(row.id)
     if name != GONE:
         context.tx.run(

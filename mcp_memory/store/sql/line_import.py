@@ -128,7 +128,7 @@ def key_columns(row: LineRow) -> dict[str, Value]:
 
 
 class LineImport:
-    """Stores rows from lines in the tables of a space. Call `finish` last: it stores what depends on all lines."""
+    """Stores rows from lines in the tables of a space. Call `finish` last: some rows depend on all lines."""
 
     def __init__(self, tx: Transaction) -> None:
         tx.make_space()

@@ -57,7 +57,7 @@ def list_policies(tx: Transaction) -> list[Policy]:
 
 
 def put_policy(tx: Transaction, what: Keeping, days: int | None, *, now: datetime) -> None:
-    """Set or, with None, remove a policy."""
+    """Set the retention policy for a kind of rows, or remove it if `days` is None."""
     tx.make_space()
     if days is None:
         tx.run("DELETE FROM retention WHERE space = :space AND what = ?", what)

@@ -110,9 +110,9 @@ def list_records(
     start: int = 0,
     limit: int = 100,
 ) -> list[Record]:
-    """Return records in the order in which they were made. A negative limit returns all.
+    """Return records in the order in which they were made, those of forgotten results without their words.
 
-    `node` is `003-N4`, or `003` for a whole canvas.
+    `node` is `003-N4`, or `003` for a whole canvas. A negative limit returns all records.
     """
     conditions, values = ["1 = 1"], list[Value]()
     if node is not None:

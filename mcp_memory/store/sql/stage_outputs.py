@@ -57,7 +57,7 @@ def commit(tx: Transaction, work: str | None, output: StageOutput, *, outcome: O
     Raises Conflict, storing nothing, if the job is done or was leased by another process, because the question was
     answered already or is being asked again, or if a scene or a canvas is no longer at the version that the output
     expects. Raises InvalidInput if a draft has no evidence, if its quote is not in its turn, or if the name of a new
-    scene is taken, and NotFound for an update of an unknown scene.
+    scene is taken, and NotFound for a change of an unknown scene.
     """
     tx.make_space()
     job = None if work is None else job_rows.finish(tx, work, outcome=outcome, now=now)
