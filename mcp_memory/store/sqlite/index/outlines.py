@@ -35,7 +35,7 @@ _A_FEW = 2_000  # new turns that are merged into cached columns; with more, all 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Columns:
-    """All turns of a space up to row `upto`, ordered by session and position; as in `TurnMetadata`."""
+    """All turns of a space up to row `upto`, ordered by session and position, in the columns of `TurnMetadata`."""
 
     rows: NDArray[np.int64]
     sessions: NDArray[np.int64]
@@ -79,11 +79,11 @@ class Outlines:
         )
 
     def rows(self, tx: Transaction) -> NDArray[np.int64]:
-        """Return the rows of all turns of a space."""
+        """Return the row numbers of all turns of a space, without notes."""
         return self._of(tx).rows
 
     def passing(self, tx: Transaction, filters: Filters) -> NDArray[np.int64]:
-        """Return the rows of all turns of a space that pass the filters."""
+        """Return the row numbers of the turns of a space that pass the filters and are not forgotten."""
         columns = self._of(tx)
         return columns.rows[_which_pass(tx, columns, filters)]
 

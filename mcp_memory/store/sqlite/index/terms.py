@@ -201,7 +201,7 @@ def commit_batch(con: apsw.Connection, batch: ReindexBatch, new_terms: Sequence[
 
 
 def merge_segments(con: apsw.Connection, layer: Layer) -> bool:
-    """Merge a share of FTS5's segments; return whether there was any left."""
+    """Merge a share of FTS5's segments; return whether there was anything to merge."""
     before = con.total_changes()
     con.execute(f"INSERT INTO {layer}_terms ({layer}_terms, rank) VALUES ('merge', ?)", (_PAGES,))
     return con.total_changes() - before >= 2  # what its manual says

@@ -44,8 +44,8 @@ class Built:
     """The result of a rebuild.
 
     `added`: rows that the database lacked, by kind. `dangling`: rows that were left out because they referred to
-    missing rows, by table. `back`: purged rows that were in the old database and are forgotten, by (space, tombstone).
-    `notes`: sentences about damaged files.
+    missing rows, by table. `back`: number of purged rows that the old database had with their words, and that are
+    forgotten now, by (space, tombstone). `notes`: sentences about damaged files.
     """
 
     added: Counter[str] = field(default_factory=Counter[str])
@@ -108,8 +108,8 @@ def _make_derived(con: apsw.Connection, home: Path) -> None:
 class _SpaceFiles:
     """The files of a space, and the rows that are added from them.
 
-    If the number or position of a turn now belongs to another turn, it is stored under a new number at the end of its
-    session: the database had lost its latest part, and other turns were stored since.
+    If the number or position of a turn now belongs to another turn, the turn in the file gets a new number at the end
+    of its session: the database had lost its latest part, and other turns were stored since.
     """
 
     def __init__(
