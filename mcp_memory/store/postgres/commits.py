@@ -37,7 +37,7 @@ class Commits:
         self._known: deque[int] = deque()
 
     def forget_old(self, con: Connection) -> None:
-        """Delete the marks of processes that ended."""
+        """Delete marks older than a day, which were left by processes that ended."""
         con.execute("DELETE FROM commit_mark WHERE at < now() - interval '1 day'")
 
     def mark(self, con: Connection) -> int:

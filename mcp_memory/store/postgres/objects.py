@@ -61,7 +61,7 @@ class Objects(Protocol):
         ...
 
     def put(self, space: int, data: bytes) -> Stored:
-        """Store the bytes of an object of a space."""
+        """Store the bytes of an object of a space, and return where they are."""
         ...
 
     def get(self, key: str) -> bytes | None:
