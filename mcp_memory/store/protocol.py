@@ -133,7 +133,7 @@ class Store(Engine, SearchStore, Protocol):
         ...
 
     def schema(self) -> str:
-        """Return the name of the schema the store is at."""
+        """Return the name of the newest step of the schema."""
         ...
 
     def not_ready(self) -> str | None:
@@ -230,7 +230,7 @@ class EmbeddedStore(Store, Protocol):
         ...
 
     def exclude_retained(self, traces: Traces) -> list[str]:
-        """Exclude from `traces` everything that retained rows and refs also contain, and return their names."""
+        """Exclude from `traces` everything that retained rows and refs also contain; return the names of these rows."""
         ...
 
     def unverified_purges(self) -> list[str]:

@@ -293,8 +293,9 @@ class Draft:
 class Merging:
     """How a draft is merged with the stored atoms.
 
-    If `atom` is None, the draft repeats the stored atoms `onto`: they get its evidence, and their confidence grows.
-    Otherwise `atom` is stored and ends the atoms that it supersedes, and `onto` is empty.
+    If `atom` is None, the draft repeats the stored atoms `onto`: they get its evidence, and their confidence grows; if
+    the open atoms of `onto` are sentences, the draft is stored as an atom instead, with their evidence. Otherwise
+    `atom` is stored and ends the atoms that it supersedes, and `onto` is empty.
     """
 
     draft: str
@@ -371,7 +372,7 @@ class Readings:
     """The output of the sentence reader: statements from `turns` of the user.
 
     `turns` has at least one id. `vectors` has one row for each of the `atoms`, in order. Statements are left out if
-    their words were forgotten, or if a model has read their turns in the meantime.
+    their words or any of their turns were forgotten, or if a model has read their turns in the meantime.
     """
 
     turns: Sequence[str]
@@ -406,7 +407,7 @@ StageOutput = Extraction | Merge | SceneChanges | PersonaPage | CanvasPatch | Su
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Committed:
-    """The rows that a commit stored: the atoms of a merge, the version of a page."""
+    """The rows that a commit stored: the atoms of a merge or of readings, or the version of the persona page."""
 
     atoms: Sequence[WrittenAtom] = ()
     version: int = 0
