@@ -43,10 +43,7 @@ LOCK = "copies"
 
 @dataclass(frozen=True, slots=True)
 class _Write:
-    """A file to write after the commit.
-
-    `content` becomes the whole file or, with `offset`, follows its first `offset` bytes; None deletes the file.
-    """
+    """A file to write after the commit: `content` after its first `offset` bytes, or whole; None to delete it."""
 
     path: Path
     content: bytes | None
