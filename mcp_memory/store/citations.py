@@ -243,7 +243,7 @@ def scene_without(scene: Scene, gone: Collection[str]) -> Scene:
 
 
 def gist(body: str) -> str:
-    """Return the first line of a page that has a citation, without the citation and shortened to one line."""
+    """Return the first line of a page that has a citation, shortened and without it; a fixed text if none has any."""
     lines = (
         without_citations(line).lstrip(" -*+•>")
         for line in body.splitlines()

@@ -24,12 +24,12 @@ def as_json(changes: Any) -> str:
 
 
 def combine(deltas: Iterable[str]) -> str:
-    """Return the text that results from deltas. Raises ValueError if one cannot be read."""
+    """Return the text that results from at least one delta. Raises ValueError if any delta cannot be read."""
     return deque(texts(deltas), maxlen=1).pop()
 
 
 def texts(deltas: Iterable[str]) -> Iterator[str]:
-    """Yield the text after each delta; the first delta is a whole text. Raises ValueError if one cannot be read."""
+    """Yield the text after each delta; the first delta is a whole text. Raises ValueError if any cannot be read."""
     text = ""
     for delta_json in deltas:
         changes: Any = json.loads(delta_json)

@@ -189,7 +189,7 @@ def is_there(path: Path) -> bool:
 
 
 def append(path: Path, data: bytes, *, offset: int) -> None:
-    """Write data after the first `offset` bytes of a file that exists."""
+    """Write data after the first `offset` bytes of an existing file, over the bytes there, if any."""
     with open_private(path, "r+b") as file:
         file.seek(offset)
         file.write(data)

@@ -2,21 +2,22 @@
 
 Functions
     Most reads and writes are functions on a transaction, in the modules of `store.sql`, the same for every engine.
-    `Store.read` and `Store.write` run them: `store.read(space, turn_rows.by_ids, ids)`. The methods below are what
-    differs between engines.
+    `Store.read` and `Store.write` run them: `store.read(space, turn_rows.by_ids, ids)`. The methods below differ
+    between engines.
 
 Model
     Evidence (turns, refs) is appended and hashed, never changed. Everything else is derived from it.
     Every function takes a `space`, or a transaction of a space, and sees nothing outside it.
     A write is one transaction: rows, index entries and files are committed together or not at all.
-    When it returns, the write survives a kill of the process at any moment.
+    Once a write has returned, its rows survive a kill of the process at any moment.
 
 Concurrency
     Methods block and are safe to call from any thread; several processes may open the same home.
     Writers of a space queue and never wait for readers. A read sees one consistent state.
 
 Failure
-    InvalidInput, NotFound, Damaged and StoreUnavailable (see `errors`); no other error is raised on purpose.
+    InvalidInput, NotFound, Refused, Damaged and StoreUnavailable (see `core.errors`), and Conflict (`values`); no other
+    error is raised on purpose.
 
 Outside the contract: how text is chosen, ranked, summarised or drawn. The store saves and finds. One suite,
 `tests/store/test_contract.py`, runs against every implementation.
@@ -54,11 +55,11 @@ class SearchStore(Protocol):
     def postings(
         self, space: str, /, layer: Layer, query_terms: Sequence[str], *, filters: Filters, also: Sequence[str] = ()
     ) -> list[Posting]:
-        """Return the rows with any of the query terms. Common terms are left out if there are rarer terms.
+        """Return the rows with any of the query terms; for a common term, only the newest rows.
 
-        Atoms and chunks that do not pass the filters are left out. Turns that do not pass may be returned, because they
-        may be the context of others (see `turn_metadata`). Every turn that passes and has a query term is returned; for
-        a common term, only the newest turns. Terms of `also` are returned if they are rare.
+        If all rows of the layer pass the filters, common terms are left out as long as there are rarer terms. Atoms and
+        chunks that do not pass are left out. Turns that do not pass may be returned, because they may be the context of
+        others (see `turn_metadata`). Terms of `also` are returned if they are rare.
         """
         ...
 
@@ -87,7 +88,7 @@ class SearchStore(Protocol):
         ...
 
     def unembedded(self, space: str, /, identity: str, *, limit: int) -> list[tuple[str, str]]:
-        """Return (id, text) of rows that the model has yet to embed, oldest first.
+        """Return (id, text) of rows that the model has yet to embed: atoms before turns, each oldest first.
 
         The text of a turn is its content, without the speaker.
         """
@@ -96,7 +97,7 @@ class SearchStore(Protocol):
     def put_vectors(self, rows: Sequence[tuple[str, str]], new: Vectors) -> None:
         """Add vectors of rows, given as (space, id); rows that were forgotten or embedded meanwhile are skipped.
 
-        InvalidInput when the model's vectors had other dimensions before.
+        Raises InvalidInput if the model's vectors had other dimensions before.
         """
         ...
 
@@ -132,7 +133,7 @@ class Store(Engine, SearchStore, Protocol):
         ...
 
     def schema(self) -> str:
-        """Return the name of the schema the store is at."""
+        """Return the name of the newest step of the schema."""
         ...
 
     def not_ready(self) -> str | None:
@@ -142,7 +143,8 @@ class Store(Engine, SearchStore, Protocol):
     def on_change(self, heard: Callable[[], None]) -> None:
         """Call `heard`, on another thread, soon after other processes changed something, until `close`.
 
-        Calls may be spurious, late, or missing if an engine has no notifications: poll `home_rows.last_changes` too.
+        It replaces the function that was given before. Calls may be spurious, late, or missing if an engine has no
+        notifications: poll `home_rows.last_changes` too.
         """
         ...
 
@@ -154,7 +156,7 @@ class Store(Engine, SearchStore, Protocol):
         ...
 
     def write_persona_file(self, space: str, /, page: str) -> None:
-        """Write `persona.md`, the current page with its navigation, unless it is up to date.
+        """Write `page`, the current page with its navigation, to `persona.md`, unless the file is up to date.
 
         An engine without files does nothing.
         """
@@ -228,7 +230,7 @@ class EmbeddedStore(Store, Protocol):
         ...
 
     def exclude_retained(self, traces: Traces) -> list[str]:
-        """Exclude from `traces` everything that retained rows and refs also contain, and return their names."""
+        """Exclude from `traces` everything that retained rows and refs also contain; return the names of these rows."""
         ...
 
     def unverified_purges(self) -> list[str]:

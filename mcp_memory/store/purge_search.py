@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 PIECE, STEP, LEAST = 24, 12, 8
-"""Bytes."""
+"""The size of a piece, the distance between the starts of pieces, and the minimum size of a text, in bytes."""
 _WORDS, _MOST_WORDS = 2**20, 50_000
 """Limits of the search for single words: bytes of each text, and number of words."""
 _WHOLE = 65_536
@@ -320,7 +320,11 @@ class Proof:
 
 
 def prove(home: Path, traces: Traces, *, texts: int, also_in: list[str], delete_copies: bool) -> Proof:
-    """Search every file below the home, and handle those with a residual match."""
+    """Search every file below the home for residual matches.
+
+    Matching lines of logs are removed; matching copies are deleted if `delete_copies` is set, and otherwise reported.
+    `texts` and `also_in` are passed on to the report.
+    """
     count = size = 0
     found, cleared, copies, deleted, unread, words = (list[str]() for _ in range(6))
     for path in _files_below(home):
@@ -377,7 +381,7 @@ def _files_below(home: Path) -> Iterator[Path]:
 
 
 def _is_log(home: Path, path: Path) -> bool:
-    """Return whether a file is a log: lines that no other file depends on."""
+    """Return whether a file is a log or a line file that was set aside: lines that no other file depends on."""
     parts = path.relative_to(home).parts
     set_aside = parts[0] == "spaces" and ".jsonl." in path.name
     return set_aside or parts[0] in _LOGS or (len(parts) == 1 and ".log" in path.name)

@@ -1,4 +1,4 @@
-"""The ledger of calls to language models and their pause, as an object for `models.metered`, which knows no store."""
+"""The ledger of calls to language models and their pause, as an object that `models.metered` uses without a store."""
 
 from __future__ import annotations
 

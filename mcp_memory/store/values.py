@@ -44,7 +44,7 @@ class Conflict(Exception):
 
 
 DONE = "done"
-"""Why a promise that was kept no longer holds (`Atom.closed_because`)."""
+"""The reason stored with a promise that ended because it was kept (`Atom.closed_because`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,11 +69,12 @@ class Appended:
 class Filters:
     """Filters of a search, applied before ranking. None means any.
 
-    `since` (inclusive) and `until` (exclusive) are compared with the `said_at` of turns and the `valid_from` of atoms.
-    `as_of` selects atoms that were valid at that moment; None means now. `session` and `role` apply to turns only.
-    `kind`, `entity` and `scene` apply to atoms only: `entity` is any name, compared without case, of an entity that the
-    atom mentions; `scene` is a page that cites the atom (`scene_atoms` lists the atoms of a scene that is not stored).
-    `upto` is a row number: newer rows are left out, so that later pages of a query see the same rows.
+    `since` (inclusive) and `until` (exclusive) are compared with the `said_at` of turns, the `valid_from` of atoms and
+    the `timestamp` of results. `as_of` selects atoms that were valid at that moment, and results that were taken by
+    then; None means now. `session` applies to turns and results, `role` to turns only. `kind`, `entity` and `scene`
+    apply to atoms only: `entity` is any name, compared without case, of an entity that the atom mentions; `scene` is a
+    page that cites the atom (`scene_atoms` lists the atoms of a scene that is not stored). `upto` is a row number:
+    newer rows are left out, so that later pages of a query see the same rows.
     """
 
     session: str | None = None
@@ -89,7 +90,7 @@ class Filters:
     unheld: bool = False
     """Leave out atoms that wait for review."""
     ended: bool = False
-    """Without `as_of`: include ended atoms, except sentences that gave way to a model's statement."""
+    """Without `as_of`: include ended atoms, except sentences that a statement replaced."""
     at: datetime | None = None
     """Without `as_of` and `ended`: the present moment. Atoms that end later pass; if None, atoms with an end do not."""
     label: Label | None = None
@@ -292,8 +293,9 @@ class Draft:
 class Merging:
     """How a draft is merged with the stored atoms.
 
-    If `atom` is None, the draft repeats the stored atoms `onto`: they get its evidence, and their confidence grows.
-    Otherwise `atom` is stored and ends the atoms that it supersedes, and `onto` is empty.
+    If `atom` is None, the draft repeats the stored atoms `onto`: they get its evidence, and their confidence grows; if
+    the open atoms of `onto` are sentences, the draft is stored as an atom instead, with their evidence. Otherwise
+    `atom` is stored and ends the atoms that it supersedes, and `onto` is empty.
     """
 
     draft: str
@@ -315,7 +317,7 @@ class SceneEdit:
     atoms: Sequence[str] = ()
     entities: Sequence[str] = ()
     version: int | None = None
-    """The version that it is based on, if required: the commit is a Conflict if another version is current."""
+    """The version that it is based on, if required: the commit raises Conflict if another version is current."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -370,7 +372,7 @@ class Readings:
     """The output of the sentence reader: statements from `turns` of the user.
 
     `turns` has at least one id. `vectors` has one row for each of the `atoms`, in order. Statements are left out if
-    their words were forgotten, or if a model has read their turns in the meantime.
+    their words or any of their turns were forgotten, or if a model has read their turns in the meantime.
     """
 
     turns: Sequence[str]
@@ -405,7 +407,7 @@ StageOutput = Extraction | Merge | SceneChanges | PersonaPage | CanvasPatch | Su
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Committed:
-    """The rows that a commit stored: the atoms of a merge, the version of a page."""
+    """The rows that a commit stored: the atoms of a merge or of readings, or the version of the persona page."""
 
     atoms: Sequence[WrittenAtom] = ()
     version: int = 0
@@ -468,7 +470,7 @@ class FollowedLog:
 class WrittenAtom:
     """A stored atom, and the atoms that it replaced.
 
-    If `duplicate` is True, the statement was already stored as `atom`, and no row was written.
+    If `duplicate` is True, the statement was already stored as `atom`, and no new atom was stored.
     """
 
     atom: Atom
@@ -534,7 +536,7 @@ class CanvasChange:
     """The next version of a canvas.
 
     `row` has its new content and the version it is based on; `kind` is the kind of change. `detail` is the number of
-    the reverted version for `undone`, and the refs as JSON for `forgotten`.
+    the reverted version for `undone`, and the ids of the forgotten rows as JSON for `forgotten`.
     """
 
     row: CanvasRow
@@ -609,14 +611,14 @@ class CanvasGrowth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThinRecord:
-    """A record whose summary was written by a program, which a model may improve; and its number in the store."""
+    """A record with a summary that a program wrote and a model may improve, and the number of the record."""
 
     number: int
     record: Record
     then: str
     """The next call in its session; empty if there was none."""
     newest: bool
-    """No later record is of the same node."""
+    """Whether no later record belongs to the same node."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -642,7 +644,7 @@ class IndexProgress:
     """The progress of the indexes, over all spaces."""
 
     embeddable: int
-    """Rows that a model has to embed; a model with as many vectors is complete."""
+    """Rows that should have a vector; a model with as many vectors is complete."""
     vectors: Sequence[VectorIndex]
     """Every model with vectors, most complete first."""
     stale_terms: int

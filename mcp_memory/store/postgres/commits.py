@@ -37,11 +37,11 @@ class Commits:
         self._known: deque[int] = deque()
 
     def forget_old(self, con: Connection) -> None:
-        """Delete the marks of processes that ended."""
+        """Delete marks older than a day, which were left by processes that ended."""
         con.execute("DELETE FROM commit_mark WHERE at < now() - interval '1 day'")
 
     def mark(self, con: Connection) -> int:
-        """Insert a mark if the transaction has written anything, and return it. Call this right before COMMIT."""
+        """Insert a new mark if the transaction has written anything, and return it. Call this right before COMMIT."""
         token = secrets.randbits(63)
         if len(self._known) >= _AT_ONCE:
             con.execute("DELETE FROM commit_mark WHERE token = ANY(%s)", (self._some(),))
@@ -65,7 +65,10 @@ class Commits:
 
 
 def was_committed(mark: int, pool: Pool, *, ask_for: float) -> bool:
-    """Return whether a transaction was committed. Raises Unknown if no server answers within `ask_for` seconds."""
+    """Return whether a transaction was committed; if not, it can no longer be committed afterwards.
+
+    Raises Unknown if no server answers within `ask_for` seconds.
+    """
     until = time.monotonic() + ask_for
     while True:
         try:

@@ -75,7 +75,7 @@ class PostgresDatabase:
     """
 
     def __init__(self, url: str, *, connections: int = _CONNECTIONS, ask_for: float = _ASK_FOR) -> None:
-        """Connect to the database. Raises StoreUnavailable.
+        """Connect to the database. Raises StoreUnavailable if that fails, and NewerHome like `expand_schema`.
 
         `ask_for` is how many seconds to wait for the outcome of an unanswered COMMIT.
         """
@@ -101,7 +101,7 @@ class PostgresDatabase:
         self._pool.close()
 
     def not_ready(self) -> str | None:
-        """Return why this program may only read, or None. Raises StoreUnavailable."""
+        """Upgrade the schema if needed, and return why this program may only read, or None. Raises StoreUnavailable."""
 
         def ask() -> str | None:
             with self._pool.connection() as con:
@@ -183,9 +183,11 @@ class PostgresDatabase:
 def migrate(url: str, *, role: str | None = None, contract: bool = False) -> list[tuple[str, migrations.Phase]]:
     """Run the unfinished phases of the schema's steps (see `migrations`), and return them.
 
-    If `role` is given, it is granted the rights to read and write rows.
+    Phases that remove data of older versions run only with `contract`. If `role` is given, it is granted the rights to
+    read and write rows.
 
-    Raises StoreUnavailable with the next step, Refused if `contract` finds an older server.
+    Raises StoreUnavailable if the database cannot be used, NewerHome if a newer version has contracted it, InvalidInput
+    if the role does not exist, and Refused if `contract` is set and an older server is connected.
     """
     with translate_errors(name_of(url), 1), psycopg.connect(_conninfo(url), autocommit=True) as con:
         equip(con)

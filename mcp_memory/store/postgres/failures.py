@@ -109,8 +109,9 @@ def _error_for(error: psycopg.Error, name: str) -> McpMemoryError | None:
 
 
 def name_of(url: str) -> str:
-    """Return a URL for messages: without its user, password and parameters. Raises StoreUnavailable if it is
-    malformed.
+    """Return a URL without its user, password and parameters, for messages.
+
+    Raises StoreUnavailable if it is malformed.
     """
     try:
         parameters = conninfo_to_dict(url)

@@ -97,8 +97,8 @@ def application_name() -> str:
 def expand_schema(con: Connection) -> str | None:
     """Upgrade the schema to the version that this program needs. Return why this program may only read, or None.
 
-    Raises StoreUnavailable if the database is not UTF-8, the user lacks the rights, or a newer version has contracted
-    it.
+    Raises StoreUnavailable if the database is not UTF-8 or the user lacks the rights, and NewerHome if a newer version
+    has contracted it.
     """
     done = _done(con)
     if any(step.name not in done for step in STEPS):

@@ -63,7 +63,7 @@ class MovablePostgres(PostgresStore):
         return self._db.read(read, again=False, locked="space")
 
     def _prepare(self, tx: HomeTransaction) -> None:
-        """Turn off the timeouts of the transaction. Raises an error if another program is connected."""
+        """Turn off the timeouts of the transaction. Raises StoreUnavailable if another program is connected."""
         for timeout in _TIMEOUTS:
             tx.run(f"SET LOCAL {timeout} = 0")
         if others := tx.get(_OTHERS):

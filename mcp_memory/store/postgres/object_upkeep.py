@@ -34,7 +34,7 @@ _CLUSTER = (
 
 
 def find_folder(database: PostgresDatabase) -> str | None:
-    """Return the name of a database's folder in a bucket, creating the name if needed.
+    """Find or create the name of a database's folder in a bucket, and return it.
 
     Returns None if the database has none and can only be read.
     """
@@ -81,7 +81,7 @@ class ObjectUpkeep:
             return False
 
     def sweep(self, *, older_than: timedelta = _DAY) -> None:
-        """Delete all orphans older than this, even if a sweep is not due."""
+        """Delete all orphans older than `older_than`, even if a sweep is not due."""
         for page in self._objects.list_pages(self._objects.folder or ""):
             self._delete_orphans(page, older_than)
 
@@ -132,7 +132,7 @@ class ObjectUpkeep:
         return True
 
     def _sweep_next(self) -> bool:
-        """Sweep the next page of the folder, if a sweep is due or under way."""
+        """Sweep the next page of the folder, if a sweep is due or under way. Return whether there was a page."""
         if self._objects.folder is None:
             return False
         if self._pages is None:
@@ -147,7 +147,7 @@ class ObjectUpkeep:
         return True
 
     def _is_due(self, con: Any) -> bool:
-        """Claim the sweep of this day, so that no other server runs it."""
+        """Claim the sweep if it is due, so that no other server runs it. Return whether it was due."""
         return bool(
             home_transaction(con).all(
                 f"UPDATE object_folder SET swept_at = now() WHERE cluster = {_CLUSTER}"

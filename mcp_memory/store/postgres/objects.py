@@ -61,7 +61,7 @@ class Objects(Protocol):
         ...
 
     def put(self, space: int, data: bytes) -> Stored:
-        """Store the bytes of an object of a space."""
+        """Store the bytes of an object of a space, and return where they are."""
         ...
 
     def get(self, key: str) -> bytes | None:
@@ -210,7 +210,7 @@ class Bucket:
 
 
 class NotUploaded(Exception):
-    """Rolls back a transaction, so that it holds no locks while `upload` stores an object; then retry it."""
+    """Raised to roll back a transaction, so that it has no locks during `upload`. It has to be retried after that."""
 
     def __init__(self, uploads: Uploads, *place: Any) -> None:
         super().__init__("an object is stored before its transaction")
@@ -234,10 +234,10 @@ class Uploads:
         self._stored: dict[tuple[int, str, bytes], Stored] = {}
 
     def put(self, space: int, path: str, data: bytes, *, is_new: bool) -> Stored:
-        """Store an object, unless it was stored already.
+        """Store an object, unless it was stored already, and return where it is.
 
-        Pass `is_new` if the space was created in this transaction: it may get another number in a retry, so the object
-        is stored at once.
+        Raises NotUploaded for the first object with `early`. Pass `is_new` if the space was created in this
+        transaction: it may get another number in a retry, so the object is stored at once.
         """
         if self.objects.folder is None:
             return self.objects.put(space, data)
@@ -253,7 +253,7 @@ class Uploads:
 
 
 def open_bucket(address: str | None, folder: str | None) -> Objects:
-    """Return the storage of new objects: the bucket at an address, or rows without an address."""
+    """Return the storage of new objects: a `Bucket`, which may raise InvalidInput, or rows if `address` is None."""
     return Rows() if address is None else Bucket(address, folder)
 
 

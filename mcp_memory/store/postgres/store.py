@@ -52,7 +52,7 @@ def open_store(url: str, objects: str | None = None) -> PostgresStore:
 
 
 def open_objects(database: PostgresDatabase, address: str | None) -> Objects:
-    """Return the storage of new tool results of a database. Sends no request to the bucket yet."""
+    """Return the storage of new tool results, and name its folder if it is a bucket. Sends no request to the bucket."""
     return open_bucket(address, find_folder(database) if address else None)
 
 

@@ -28,7 +28,7 @@ _SPACES = 10_000  # whose numbers a connection knows
 
 
 def home_transaction(con: psycopg.Connection[Any]) -> HomeTransaction:
-    """Return a transaction on the rows of the home, and of all spaces."""
+    """Let the transaction of a connection see the rows of all spaces, and return it as a transaction of the home."""
     tx = HomeTransaction(PostgresConnection(con))
     tx.skip_locked = "FOR UPDATE OF {} SKIP LOCKED"
     tx.run("SELECT set_config('mcp_memory.space', ?, true)", EVERY)
@@ -73,14 +73,14 @@ class PostgresTransaction(Transaction):
         )
 
     def _number(self) -> int:
-        """Return the queried number, 0 if the space has no rows."""
+        """Return the queried number. If there is none, restrict the transaction to no rows of spaces and return 0."""
         for number, _ in self._asked:
             return number
         self._enter(0)  # a transaction may read several spaces in turn
         return 0
 
     def verify(self) -> None:
-        """Raise an error, after which the transaction is retried, if the cached number of its space was wrong."""
+        """Close the connection and raise a transient error if the cached number of the space was wrong."""
         for number, _ in self._asked:
             if number != self.space:
                 self.con.close()
@@ -134,7 +134,7 @@ class SpaceObjects:
         ]
 
     def _part(self, path: str, size: int, span: tuple[int, int]) -> bytes | Part | None:
-        """Return a span of a result, or its place in the bucket."""
+        """Return a span of a result, or its place in the bucket; None if the result is missing."""
         row = self._tx.one(
             "SELECT substring(data FROM (octet_length(data) - ? + ? + 1)::int FOR ?::int), key, length FROM object"
             " WHERE space = :space AND path = ?",

@@ -157,7 +157,7 @@ def _windows(
 
 
 def _add_counts(tx: PostgresTransaction, counted: _CountedTurns, upto: int) -> _CountedTurns:
-    """Add the turns after `counted.upto`, up to the row `upto`."""
+    """Return the totals of `counted` and of the turns after it, up to the row `upto`."""
     speakers = tx.all(
         "SELECT speaker, count(*), sum(size), max(id) FROM turn WHERE space = :space AND role <> 'note' AND id > ?"
         " GROUP BY speaker",

@@ -67,7 +67,7 @@ def _tables(tx: HomeTransaction, layer: Layer, *, identity: str | None = None) -
 
 
 def _ensure(tx: Transaction, layer: Layer, identity: str, dimensions: int) -> _Tables:
-    """Return the tables of a model; creates them if needed. Raises InvalidInput if it had other dimensions before."""
+    """Create the tables of a model if it has none, and return them. Raises InvalidInput for other dimensions."""
     tables = _tables(tx, layer, identity=identity)
     if not tables:
         tx.run("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", f"mcp-memory vectors {identity}")
@@ -202,7 +202,7 @@ def read_stored(tx: Transaction, layer: Layer, numbers: Sequence[int], identity:
 
 
 def embeddable(tx: HomeTransaction) -> int:
-    """Return the number of rows of all spaces that a model has to embed."""
+    """Return the number of rows of all spaces that should have a vector."""
     counts = (tx.get(f"SELECT count(*) FROM {layer} WHERE {INDEXED[layer]}") for layer in EMBEDDED_LAYERS)
     return sum(counts)
 
@@ -239,7 +239,7 @@ def unembedded(tx: Transaction, identity: str, *, limit: int) -> list[tuple[str,
 
 
 def move(tx: HomeTransaction, *, limit: int) -> bool:
-    """Move up to `limit` vectors of a space to its separate table; False if no space has enough of them.
+    """Move up to `limit` vectors of a space to its separate table; return False if no space has enough of them.
 
     Runs in a transaction on all spaces, without locks that a capture or a search would wait for.
     """

@@ -51,10 +51,11 @@ _FACT_COLUMNS = _FACT.count(",") + 1
 def add(tx: Transaction, atom: NewAtom, *, now: datetime, vectors: Vectors | None = None) -> WrittenAtom:
     """Store a statement with its evidence (a turn of role `note`) and its fact; end the statements it replaces.
 
-    Replaced atoms are not deleted: they get `valid_to` and `superseded_by`. If a current atom has the same text
-    (compared without case and white space), the statement is a duplicate, unless it adds something; if it supersedes
-    others, it also replaces that atom. Raises NotFound if `supersedes` names an unknown atom, InvalidInput if that atom
-    has ended, and Refused if the statement was forgotten after `now`.
+    Replaced atoms are not deleted: they get `valid_to` and `superseded_by`. If a current atom has the same kind, fact
+    and text (without case and white space), the statement is a duplicate and no new atom is stored; but if it
+    supersedes other atoms, a new atom replaces these and its equal. Raises NotFound if `supersedes` names an unknown
+    atom or `cites` an unknown result, InvalidInput if a superseded atom has ended or a turn does not contain its quote,
+    and Refused if the statement was forgotten after `now`.
     """
     tx.make_space()
     _must_be_open(tx, atom.supersedes)
@@ -66,9 +67,11 @@ def add(tx: Transaction, atom: NewAtom, *, now: datetime, vectors: Vectors | Non
 
 
 def put(tx: Transaction, atom: NewAtom, *, now: datetime, work: int | None = None) -> WrittenAtom:
-    """Store an atom without its vector. If the same statement is stored already, its evidence is added to it.
+    """Store an atom without its vector, and end the atoms that it replaces.
 
-    `work` is the number of the job that made the atom, if any. All atoms in `supersedes` must be open.
+    If the same statement is stored already and the new one ends no other atom, its evidence is added to the stored
+    atom, which is returned as a duplicate. `work` is the number of the job that made the atom, if any. All atoms in
+    `supersedes` must be open. Raises Refused, InvalidInput for evidence, and NotFound for `cites` like `add`.
     """
     if atom.entity:
         atom = replace(atom, entity=entity_rows.main_name(tx, atom.entity))
@@ -165,7 +168,7 @@ def _same_statement(tx: Transaction, atom: NewAtom, folded: str) -> Atom | None:
 
 
 def _improve_source(tx: Transaction, same: Atom, source: Source) -> None:
-    """Set the source of an atom to the source of the same statement, if that is more trusted."""
+    """Set the source of a stored atom to `source`, if that is more trusted."""
     voices = get_args(Source)
     if voices.index(source) < voices.index(same.source):
         tx.run("UPDATE atom SET source = ? WHERE space = :space AND id = ?", source, number_of(same.id, "a"))
@@ -277,7 +280,10 @@ def are_current(tx: Transaction, ids: Iterable[str]) -> dict[str, bool]:
 
 
 def list_atoms(tx: Transaction, *, filters: Filters, after: str | None = None, limit: int = 100) -> list[Atom]:
-    """Return atoms that are current (at `filters.as_of`), highest priority first (−1 before all), then oldest."""
+    """Return atoms that are current (at `filters.as_of`), highest priority first (−1 before all), then oldest.
+
+    The list begins after the atom `after`, the last of the previous page.
+    """
     condition, values = where(tx, "atom", filters)
     rank = "CASE WHEN r.priority < 0 THEN 1000 ELSE r.priority END"
     if after is not None:
@@ -320,7 +326,10 @@ def facts(tx: Transaction, *, filters: Filters, relation: str | None = None, lim
 
 
 def evidence(tx: Transaction, atom: str) -> list[Evidence]:
-    """Return all evidence of an atom, its first evidence first; a note is quoted whole."""
+    """Return the evidence of an atom, its first evidence first; a note is quoted whole.
+
+    Empty for an unknown or forgotten atom.
+    """
     number = number_of(atom, "a")
     is_there = tx.one("SELECT 1 FROM atom WHERE space = :space AND id = ? AND tombstone IS NULL", number)
     return evidence_rows.of_atoms(tx, [number])[number] if is_there else []

@@ -50,10 +50,10 @@ def save(
     job: int | None = None,
     make_active: bool = False,
 ) -> None:
-    """Commit the next version of a canvas without a new record; see `CanvasChange`. Raises Conflict like it.
+    """Commit the next version of a canvas, which may be new, without adding a record.
 
-    Its session's active canvas stays, unless `make_active` is set. `job` is the number of the job that made the
-    version, if any.
+    Raises Conflict if its current version is not `expected` (0 for a new canvas). The active canvas of its session is
+    changed only with `make_active`. `job` is the number of the job that made the version, if any.
     """
     tx.make_space()
     stored = tx.one(
@@ -113,7 +113,11 @@ def _put(tx: Transaction, canvas: CanvasRow, *, version: int) -> tuple[int, str]
 
 
 def take_over(tx: Transaction, canvas: CanvasRow, history: Sequence[dict[str, Value]]) -> None:
-    """Store a canvas from another home with its versions; without versions, as one more version of the canvas here."""
+    """Store a canvas from another home.
+
+    Its `history` replaces the history here. If `history` is empty, the canvas becomes the next version of the canvas
+    here, if there is one.
+    """
     if not history:
         save(tx, canvas, expected=canvas.version, kind=IMPORTED)
         return
@@ -128,7 +132,10 @@ def take_over(tx: Transaction, canvas: CanvasRow, history: Sequence[dict[str, Va
 
 
 def patch(tx: Transaction, job: int | None, changes: Sequence[CanvasChange]) -> None:
-    """Commit consecutive versions of a canvas, of which all rows have its current version number."""
+    """Commit consecutive versions of one canvas. Every row has the version of the canvas before the first change.
+
+    Raises Conflict if the canvas is no longer at that version. `job` is the number of the job that made the versions.
+    """
     for version, new in enumerate(changes):
         save(tx, new.row, expected=new.row.version + version, kind=new.kind, detail=new.detail, job=job)
 
@@ -136,7 +143,8 @@ def patch(tx: Transaction, job: int | None, changes: Sequence[CanvasChange]) -> 
 def change(tx: Transaction, changes: Sequence[CanvasChange]) -> None:
     """Commit the next version of each of these canvases.
 
-    Raises Conflict, before anything is changed, if any is no longer at the version of its row.
+    Raises, before anything is changed, NotFound if any of them is unknown, and Conflict if any is no longer at the
+    version of its row.
     """
     must_be_at(tx, [new.row for new in changes])
     for new in changes:
@@ -144,13 +152,13 @@ def change(tx: Transaction, changes: Sequence[CanvasChange]) -> None:
 
 
 def must_be_at(tx: Transaction, rows: Sequence[CanvasRow]) -> None:
-    """Raise Conflict if any of these canvases is no longer at the version of its row."""
+    """Raise Conflict if any of these canvases is no longer at the version of its row, NotFound if it is unknown."""
     if any(canvas(tx, row.number).version != row.version for row in rows):
         raise Conflict
 
 
 def activate(tx: Transaction, session: str, number: int | None, *, now: datetime) -> None:
-    """Make a canvas its session's active one, or none."""
+    """Set the active canvas of a session; with None, the session has none. Raises NotFound for an unknown canvas."""
     if number is not None:
         canvas(tx, number)
     session_no = tx.make_session(session)
@@ -181,7 +189,7 @@ def active_canvas(tx: Transaction, session: str | None = None) -> CanvasRow | No
 
 
 def canvas(tx: Transaction, number: int, *, version: int | None = None) -> CanvasRow:
-    """Return a canvas, or a past version of it. Raises NotFound."""
+    """Return a canvas, or one of its versions. Raises NotFound if it is unknown or the version is lost or damaged."""
     if version is not None:
         return _read_version(tx, number, version)
     row = tx.one(f"SELECT {_CANVAS} {_FROM} WHERE c.space = :space AND c.number = ?", number)
@@ -195,7 +203,7 @@ def canvas(tx: Transaction, number: int, *, version: int | None = None) -> Canva
 def list_canvases(
     tx: Transaction, *, session: str | None = None, label: str | None = None, limit: int = 100
 ) -> list[CanvasRow]:
-    """Return canvases, latest updated first."""
+    """Return canvases, latest updated first; all of them if `limit` is negative."""
     conditions, values = ["c.space = :space"], list[Value]()
     for column, value in (("s.name", session), ("c.label", label)):
         if value is not None:
@@ -209,7 +217,7 @@ def list_canvases(
 
 
 def next_number(tx: Transaction) -> int:
-    """Return the highest number plus one; `record_rows.commit_step` raises Conflict if another caller took it."""
+    """Return the next unused number of a canvas; `record_rows.commit_step` raises Conflict if it was taken since."""
     return tx.get("SELECT coalesce(max(number), 0) + 1 FROM canvas WHERE space = :space")
 
 
@@ -311,7 +319,7 @@ def read_newest(tx: Transaction, number: int) -> CanvasRow:
 def redraw(tx: Transaction, number: int) -> tuple[CanvasRow, bool]:
     """Rewrite the row and file of a canvas from its newest version. Return the canvas, and whether its row differed.
 
-    Raises NotFound if the versions are incomplete.
+    Raises NotFound if the canvas is unknown or its versions are incomplete.
     """
     row, now = canvas(tx, number), read_newest(tx, number)
     _put(tx, now, version=now.version)
@@ -336,7 +344,10 @@ def draw(tx: Transaction, number: int) -> None:
 
 
 def differing_canvases(tx: Transaction) -> list[int]:
-    """Return the numbers of the canvases whose row differs from their newest version."""
+    """Return the numbers of the canvases whose row differs from their newest version.
+
+    Canvases with incomplete versions are left out.
+    """
     numbers: list[int] = []
     for row in list_canvases(tx, limit=-1):
         with suppress(NotFound):  # its versions are incomplete

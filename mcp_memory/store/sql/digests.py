@@ -109,13 +109,16 @@ def forgotten_turns(tx: Transaction, session: str, turns: Sequence[NewTurn]) -> 
 
 
 def forgotten_statement(tx: Transaction, text: str, *, said_at: int) -> int | None:
-    """Return the number of the tombstone under which a statement was forgotten after `said_at`, or None."""
+    """Return the number of the tombstone under which a statement was forgotten at or after `said_at`, or None.
+
+    `text` is the statement in the form that `fold_statement` returns.
+    """
     row = _find_tombstone(tx, _digest(key_of(tx), "atom", text)) if _any(tx) else None
     return row[0] if row is not None and said_at <= row[1] else None
 
 
 def was_forgotten(tx: Transaction, text: str, quotes: Sequence[tuple[int, int, int, str]]) -> bool:
-    """Return whether a statement was forgotten after it was said, or all of its evidence was forgotten."""
+    """Return whether a statement was forgotten after it was said, or all its quotes were forgotten with others."""
     turns = [turn for turn, *_ in quotes]
     sql = f"SELECT max(said_at) FROM turn WHERE space = :space AND id IN ({marks(turns)})"
     said_at = (tx.get(sql, *turns) if turns else None) or 0
@@ -167,7 +170,10 @@ def secret(tx: HomeTransaction, purpose: str) -> bytes:
 
 
 def purged_id(key: Key, client_id: str) -> str:
-    """Return the id that replaces the client id of a purged turn, or the call id of a purged result."""
+    """Return the id that replaces the client id of a purged turn, or the call id of a purged result.
+
+    An id that is a keyed hash already is returned unchanged.
+    """
     return client_id if is_keyed(client_id) else keyed_form("purged", keyed_hash(key, "purged id", client_id))
 
 
@@ -199,7 +205,7 @@ def _any(tx: Transaction) -> bool:
 
 
 def _find_tombstone(tx: Transaction, digest: bytes) -> tuple[int, int] | None:
-    """Return the number and the time of the last tombstone that has a digest, or None."""
+    """Return the number and the time of the last tombstone with this digest that was not undone, or None."""
     return tx.one(
         "SELECT x.id, x.at FROM forgotten f JOIN tombstone x ON x.space = f.space AND x.id = f.tombstone"
         " WHERE f.space = :space AND f.digest = ? AND x.undone_at IS NULL ORDER BY x.at DESC LIMIT 1",

@@ -91,7 +91,10 @@ def learn(tx: Transaction, aliases: Mapping[str, Sequence[str]]) -> None:
 
 
 def list_entities(tx: Transaction, *, prefix: str = "", limit: int = 100) -> list[Entity]:
-    """Return entities with a name that begins with `prefix` (without case), most current atoms first."""
+    """Return entities with a name that begins with `prefix` (without case).
+
+    The entity with the most current atoms comes first.
+    """
     start = key(prefix)
     rows = tx.all(
         "SELECT c.id, c.name, (SELECT count(*) FROM mention m JOIN atom r ON r.space = m.space AND r.id = m.atom"

@@ -28,7 +28,8 @@ _CERTAIN = 0.99  # the limit for repeated statements; only explicit statements a
 def of_atoms(tx: Transaction, atoms: Sequence[int]) -> dict[int, list[Evidence]]:
     """Return the evidence of each atom; the evidence that it was stored with comes first.
 
-    If the evidence rows of an atom are lost, its first evidence is returned without the quote.
+    If no quote of an atom is left, because the rows are lost or their turns forgotten, its first evidence is returned
+    with an empty quote.
     """
     evidence = defaultdict[int, list[Evidence]](list)
     for atom, turn, start, end, quote in tx.all(
@@ -49,7 +50,10 @@ def of_atoms(tx: Transaction, atoms: Sequence[int]) -> dict[int, list[Evidence]]
 
 
 def check_quotes(tx: Transaction, evidence: Sequence[Evidence]) -> list[Quote]:
-    """Return evidence as rows, without duplicates. Raises InvalidInput if a turn does not contain its quote."""
+    """Check that each turn contains its quote, and return the quotes as rows, without duplicates.
+
+    Raises InvalidInput if a turn is unknown or does not contain its quote.
+    """
     rows: list[Quote] = []
     for quoted in evidence:
         turn, (start, end) = number_of(quoted.turn, "t"), quoted.span
@@ -64,7 +68,7 @@ def check_quotes(tx: Transaction, evidence: Sequence[Evidence]) -> list[Quote]:
 
 
 def are_turns_present(tx: Transaction, evidence: Sequence[Evidence]) -> bool:
-    """Return whether none of the turns is forgotten."""
+    """Return whether none of the quoted turns is forgotten."""
     turns = [number_of(quoted.turn, "t") for quoted in evidence]
     sql = f"SELECT 1 FROM turn WHERE space = :space AND id IN ({marks(turns)}) AND tombstone IS NOT NULL"
     return tx.one(sql, *turns) is None
@@ -128,7 +132,7 @@ def note_given_citations(tx: Transaction, source: str, names: Sequence[str]) -> 
 def citations(tx: Transaction, sources: Sequence[str]) -> dict[str, list[Citation]]:
     """Map turns (`t8`) and atoms (`a5`) to the results that they cite.
 
-    An atom also cites the results that its turns cite.
+    An atom also cites the results that its turns cite. Turns and atoms that cite nothing are left out.
     """
     if not sources or not tx.one("SELECT 1 FROM citation WHERE space = :space LIMIT 1"):
         return {}

@@ -60,7 +60,7 @@ def origin(tx: Transaction) -> Origin:
 
 
 def export(tx: Transaction, take: Take) -> None:
-    """Call `take` with each row of a space, kind by kind."""
+    """Call `take` with the name of a space and each of its rows, kind by kind."""
     if not tx.space:
         return
     origins = _origins(tx)
@@ -240,7 +240,7 @@ def _citations(tx: Transaction, origins: Origins) -> Iterator[CitationRow]:
 
 
 def _sessions(tx: Transaction) -> Iterator[SessionRow]:
-    """Yield each session with the last turn that was read.
+    """Yield each session that has turns or records, with the last turn that was extracted.
 
     A turn that a waiting draft is based on, and all turns after it, count as unread, because drafts are not exported.
     """

@@ -109,7 +109,7 @@ def last_change(tx: Transaction) -> int:
 
 
 def last_changes(tx: HomeTransaction, spaces: Sequence[str]) -> dict[str, int]:
-    """Return the numbers of several spaces; cheap enough to poll."""
+    """Map each of these spaces to its `last_change`, 0 for an unknown space; cheap enough to poll."""
     sql = (
         "SELECT s.name, n.last FROM space s JOIN number n ON n.space = s.id AND n.kind = 'change' WHERE s.name IN ({})"
     )
@@ -117,7 +117,10 @@ def last_changes(tx: HomeTransaction, spaces: Sequence[str]) -> dict[str, int]:
 
 
 def changes(tx: Transaction, after: int) -> list[Change]:
-    """Return what changed since `last_change` returned `after`, each topic once, in order."""
+    """Return what changed since `last_change` returned `after`, each topic once, in order.
+
+    If `after` is higher than `last_change` is now, the store was restored, and all topics are returned.
+    """
     first = after + 1 if after <= last_change(tx) else 0  # the store was restored: anything may have changed
     rows = tx.all("SELECT topic FROM change WHERE space = :space AND seq >= ? ORDER BY seq, topic", first)
     return [Change(space=tx.name, topic=topic) for (topic,) in rows]
@@ -130,7 +133,7 @@ _USED_EVERY = timedelta(hours=1)
 
 
 def add_token(tx: HomeTransaction, token: Token) -> None:
-    """Store a token; it belongs to the home. InvalidInput if a valid token has its name."""
+    """Store a token. Raises InvalidInput if another token with its name is not revoked."""
     values = row_codec.values_of(token)
     stored = tx.get(
         f"INSERT INTO token ({', '.join(values)}) VALUES ({marks(list(values))})"
@@ -142,7 +145,7 @@ def add_token(tx: HomeTransaction, token: Token) -> None:
 
 
 def token(tx: HomeTransaction, id: str) -> Token | None:
-    """Return a token, also if it is revoked or expired; cheap enough to be called at every request."""
+    """Return a token, also if it is revoked or expired, or None; cheap enough to be called at every request."""
     fields = next(row_codec.read(tx, Token, "r.id = ?", id), None)
     return None if fields is None else Token(**fields)
 
@@ -158,7 +161,7 @@ def revoke_token(tx: HomeTransaction, id: str, *, now: datetime) -> None:
 
 
 def note_token_used(tx: HomeTransaction, id: str, *, now: datetime) -> None:
-    """Record that a token was used, unless that was recorded within the hour."""
+    """Record that a token was used, unless that was recorded within the last hour."""
     used_before = to_ms(now - _USED_EVERY)
     tx.run("UPDATE token SET used_at = ? WHERE id = ? AND coalesce(used_at, -1) < ?", to_ms(now), id, used_before)
 

@@ -176,7 +176,7 @@ class ImportContext:
             self.known_rows += 1
 
     def job(self, stage: Stage) -> int:
-        """Return the number of a finished job, to which rows that a model made elsewhere are attributed."""
+        """Store a finished job, once for each stage, for rows that a model made elsewhere, and return its number."""
         if stage not in self._jobs:
             at = to_ms(self.now)
             self._jobs[stage] = self.tx.next("work")
@@ -282,7 +282,7 @@ def _find_own_row(tx: Transaction, tail: str) -> str | None:
 
 
 def _canvas_begun(tx: Transaction, number: int) -> str | None:
-    """Return the time of a canvas's first record."""
+    """Return the time of a canvas's first record, or None if it has no records."""
     return tx.get("SELECT timestamp FROM record WHERE space = :space AND canvas = ? ORDER BY id LIMIT 1", number)
 
 
@@ -361,7 +361,7 @@ class _Run:
         return any(turn.client_id == client_id for turn in self._turns)
 
     def end(self) -> None:
-        """Store the collected turns."""
+        """Store the collected turns and the note, if there are any."""
         rows, self._turns = self._turns, []
         if self.note is not None:  # its atom was not exported, so it is imported like any turn
             rows, self.note = [*rows, self.note], None
@@ -507,8 +507,7 @@ def _same_statement(context: ImportContext, row: AtomRow) -> str | None:
 
     Its text must be equal, and it must have the same start, or both must be open. An imported statement is compared
     with statements of its kind only, and their facts must be equal; it replaces any sentence with its text. An imported
-    sentence is compared with statements and sentences, but one that was replaced only with sentences that were
-    replaced.
+    sentence is compared with statements and sentences; if it was replaced, only with replaced sentences.
     """
     moment, own_fact = to_ms(row.valid_from), (None, None, None)
     if row.reader is None:
@@ -675,7 +674,7 @@ def _end(tx: Transaction, older: int, *, by: int, at: int) -> None:
 
 
 def _import_review(context: ImportContext, row: ReviewRow) -> None:
-    """Store why a row was quarantined elsewhere, and the verdict there. A review that was made here is kept."""
+    """Store why a row was quarantined elsewhere, and the verdict there, unless it was quarantined here already."""
     name = context.name(row.id)
     if name != GONE:
         context.tx.run(
@@ -766,7 +765,7 @@ def _write_canvas(
 
 
 def _import_record(context: ImportContext, row: RecordRow, canvas: int, here: Callable[[str], str]) -> int:
-    """Store a record and return its number. Of a known record, only the summary is updated."""
+    """Store a record and return its number. Of a known record, only the summary and its score are updated."""
     tx, local_id = context.tx, context.find(row.id, row.timestamp, row.origins)
     if local_id is not None:
         context.note(row.id, row.timestamp, row.origins, local_id)
@@ -837,7 +836,7 @@ def _renumber(text: str, old: int, new: int) -> str:
 
 
 def _import_scene(context: ImportContext, versions: Sequence[SceneRow]) -> None:
-    """Import the versions of a scene. If a different scene has its slug, it is stored under another, free slug.
+    """Import the versions of a scene, under another slug if a different scene here has or had its slug.
 
     If the newest version was written here, imported versions that are not newer are left out.
     """

@@ -68,8 +68,8 @@ def advance_stage(tx: Transaction, stage: Stage, upto: int, *, now: datetime) ->
 def advance_sessions(tx: Transaction, job: int | None, upto: Mapping[str, int]) -> None:
     """Move the read cursors of sessions to these positions.
 
-    Other unfinished extraction jobs of these sessions are deleted, because their turns are read now. Raises Conflict if
-    a session has already been read up to its position.
+    Other unfinished extraction jobs of these sessions are deleted, because their turns are read now. Raises Conflict,
+    which names `job`, if a session has already been read up to its position, and NotFound for an unknown session.
     """
     for session, position in upto.items():
         number = _session(tx, session)
@@ -164,7 +164,7 @@ def _is_waiting(tx: Transaction, work: Work) -> bool:
 
 
 def _extend_lease(tx: Transaction, number: int, lease: timedelta) -> Work:
-    """Renew the lease of a job and return it."""
+    """Extend the lease of a job to `lease` from now, unless it lasts longer already, and return the job."""
     tx.run(
         f"UPDATE work SET until = {NOW} + ? WHERE space = :space AND id = ? AND until < {NOW} + ?",
         *(milliseconds(lease), number, milliseconds(lease)),
@@ -217,7 +217,7 @@ def last_reviewed(tx: Transaction) -> dict[Any, int]:
 def park(tx: Transaction, id: str, *, error: str, wait: timedelta) -> None:
     """Record that a job failed. Until `wait` is over, `lease` leases it only with `eager`.
 
-    Does nothing if the job is gone.
+    Does nothing if the job is done or gone.
     """
     change = f"state = 'parked', attempts = attempts + 1, error = ?, until = {NOW} + ?"
     _change(tx, id, change, error, milliseconds(wait))

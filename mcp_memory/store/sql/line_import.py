@@ -128,18 +128,18 @@ def key_columns(row: LineRow) -> dict[str, Value]:
 
 
 class LineImport:
-    """Stores rows from lines in the tables of a space. Call `finish` last: it stores what depends on all lines."""
+    """Stores rows from lines in the tables of a space. Call `finish` last: some rows depend on all lines."""
 
     def __init__(self, tx: Transaction) -> None:
         tx.make_space()
         self.tx = tx
         self.kept: dict[str, int] = {}
-        """Tombstones that were purged where their rows are here with their words: forgotten, and how many rows."""
+        """Number of rows that still have their words, by tombstone, although the tombstone says that it was purged."""
         self._statements: dict[int, Statement] = {}
         self._canvases: set[int] = set()
 
     def put(self, row: LineRow) -> None:
-        """Insert or update a row, with the rows that derive from it."""
+        """Insert or update a row and the rows that derive from it. A tombstone also forgets or restores its rows."""
         tx = self.tx
         match row:
             case TurnRow(client_id=str() as client_id):  # a line of an earlier version may have a plain hash
@@ -182,7 +182,7 @@ class LineImport:
         self.tx.run(sql, *values.values(), *key.values())
 
     def put_statement(self, new: Statement) -> None:
-        """Store an explicit statement. Its note must be stored already; its fact is stored by `finish`."""
+        """Store an explicit statement, whose note must be stored already. `finish` stores its fact and mentions."""
         tx = self.tx
         values = {**new.values, "folded": digests.fold_statement(str(new.values["text"]))}
         note, text = int(str(values["evidence"])), str(values["text"])
@@ -193,13 +193,13 @@ class LineImport:
         self._statements[new.number] = new
 
     def end(self, older: int, by: Statement) -> None:
-        """Record that a statement ended an older atom."""
+        """Record that a statement ended an older atom, if that atom is stored."""
         began = self.tx.one("SELECT valid_from, label FROM atom WHERE space = :space AND id = ?", older)
         if began is not None:
             self._update("atom", {"id": older}, by.end_columns(*began))
 
     def finish(self) -> None:
-        """Restore the rows of canvases, and store facts and mentions.
+        """Catch up the counters, restore the rows of canvases, and store facts and mentions.
 
         Facts and mentions come last because they depend on which statements were ended or forgotten.
         """

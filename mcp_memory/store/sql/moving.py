@@ -56,7 +56,7 @@ class Movable(Store, Protocol):
         ...
 
     def reopen(self) -> Movable:
-        """Open a second store on the same memory. It can be used inside `read_still`, unlike this method."""
+        """Open a second store on the same memory. Inside `read_still`, only the second store can be used."""
         ...
 
     def in_space(self, tx: HomeTransaction, space: str) -> Transaction:
@@ -121,7 +121,7 @@ class Move:
         return self._source.column("SELECT identity FROM vector_index ORDER BY id")
 
     def count(self) -> int:
-        """Return the number of rows to copy."""
+        """Return the number of rows in the tables to copy."""
         counts = (self._source.get(f"SELECT count(*) FROM {table.name}") for table in tables())
         return sum(counts)
 
@@ -155,7 +155,7 @@ class Move:
         return resumed
 
     def copy(self, *, resumed: bool, tell: Callable[[int], None]) -> None:
-        """Copy all rows, and call `tell` with the number of rows after each batch.
+        """Copy all rows, and call `tell` after each batch with the number of its rows.
 
         If `resumed`, the target has some of the rows, and the source may have changed since.
         """
@@ -253,7 +253,7 @@ def unfinished_error(name: str) -> StoreUnavailable:
 def proof(store: Movable, tx: HomeTransaction, tell: Callable[[int], None]) -> Iterator[tuple[str, Digests]]:
     """Yield digests by space: of each table, of the raw results, and of the vectors of each model and layer.
 
-    `tell` is called with 1 for each row.
+    `tell` is called with 1 for each row of a table.
     """
     names = dict(tx.all("SELECT id, name FROM space"))
 

@@ -35,7 +35,7 @@ def change_scenes(tx: Transaction, job: int | None, changes: SceneChanges, *, no
 
 
 def write_scene_files(tx: Transaction) -> None:
-    """Mark the files of all scenes as outdated. Their content leaves forgotten words out."""
+    """Mark the files of all scenes as outdated. After the commit they are rewritten without forgotten words."""
     tx.files.outdate(*map(scene_path, _slugs(tx)))
 
 
@@ -96,7 +96,7 @@ def scene_path(slug: str) -> str:
 
 
 def scene_files(tx: Transaction) -> Iterator[tuple[str, bytes]]:
-    """Yield the path and content of the file of every scene."""
+    """Yield the path and content of the file of every current scene, without forgotten words."""
     current = scenes(tx)
     gone = _forgotten_atoms(tx, current)
     for scene in sorted(current, key=lambda scene: scene.slug):
@@ -104,7 +104,7 @@ def scene_files(tx: Transaction) -> Iterator[tuple[str, bytes]]:
 
 
 def scene_file(tx: Transaction, slug: str) -> bytes | None:
-    """Return the content of the file of a scene, without forgotten words; None if the file must not exist."""
+    """Return the content of the file of a scene, without forgotten words; None if no current scene has this slug."""
     current = _scenes(tx, "r.slug = ?", slug)
     return files.scene_file(scene_without(current[0], _forgotten_atoms(tx, current))) if current else None
 
@@ -133,7 +133,7 @@ PERSONA_FILE = "persona.md"
 
 
 def persona(tx: Transaction) -> PersonaVersion | None:
-    """Return the current page."""
+    """Return the current page, or None if there is none yet."""
     return next(iter(_personas(tx, "LIMIT 1")), None)
 
 
@@ -148,9 +148,10 @@ def _personas(tx: Transaction, limit: str = "") -> list[PersonaVersion]:
 
 
 def put_persona(tx: Transaction, job: int | None, page: PersonaPage, *, now: datetime) -> int:
-    """Store a page as the next version and return its number.
+    """Store a page as the next version and return its number. With a job, also move the cursor of the stage.
 
-    Without a job, a page whose text equals that of the newest version is not stored again.
+    Without a job, a page with the text of the newest version is not stored again; the number of that version is
+    returned.
     """
     if job is not None:
         job_rows.advance_stage(tx, "persona", page.upto, now=now)

@@ -57,7 +57,7 @@ def list_policies(tx: Transaction) -> list[Policy]:
 
 
 def put_policy(tx: Transaction, what: Keeping, days: int | None, *, now: datetime) -> None:
-    """Set or, with None, remove a policy."""
+    """Set the retention policy for a kind of rows, or remove it if `days` is None."""
     tx.make_space()
     if days is None:
         tx.run("DELETE FROM retention WHERE space = :space AND what = ?", what)
@@ -70,9 +70,9 @@ def put_policy(tx: Transaction, what: Keeping, days: int | None, *, now: datetim
 
 
 def start_due(tx: Transaction, *, now: datetime, eager: bool = False) -> list[Policy]:
-    """Return policies that have not run for 23 hours; with `eager`, all policies.
+    """Record that the policies that have not run for 23 hours (with `eager`, all) run now, and return them.
 
-    They are recorded as run now, so the caller must run them.
+    The caller must run them.
     """
     at = to_ms(now)
     rows = tx.all(
@@ -89,7 +89,7 @@ def note_retained(tx: Transaction, what: Keeping, took: int) -> None:
 
 
 def overdue(tx: Transaction, what: Keeping, *, before: datetime, limit: int) -> list[str]:
-    """Return ids of rows stored before a moment: turns (oldest first), results, or tombstones of policies.
+    """Return ids of the rows from before a moment: turns (oldest first), results, or tombstones of policies.
 
     Turns and results that are evidence of a statement are left out, because they are kept.
     """
@@ -98,7 +98,7 @@ def overdue(tx: Transaction, what: Keeping, *, before: datetime, limit: int) -> 
 
 
 def count_overdue(tx: Transaction, what: Keeping, *, before: datetime) -> tuple[int, int]:
-    """Count the rows that `overdue` returns, and the rows that are kept as evidence of a statement."""
+    """Count the rows that `overdue` would return without a limit, and those kept as evidence of a statement."""
     _, old, stays, _ = _OLD[what]
     all_old, staying = tx.all(f"SELECT count(*), count(CASE WHEN {stays} THEN 1 END) FROM {old}", to_ms(before))[0]
     return all_old - staying, staying

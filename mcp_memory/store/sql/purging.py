@@ -162,7 +162,7 @@ class _Erasure:
         return list(dict.fromkeys(name for row in rows for name in row if name and not digests.is_keyed(name)))
 
     def session_numbers(self) -> set[int]:
-        """Return the sessions that the turns and results belong to."""
+        """Return the numbers of the sessions that the turns, results and records belong to."""
         tx = self._tx
         rows = [
             *tx.among("SELECT session FROM turn WHERE space = :space AND id IN ({})", self.turns),
@@ -313,9 +313,9 @@ def _erase_from_scenes(tx: Transaction, gone: set[str]) -> None:
 
 
 def _forget_questions(tx: Transaction) -> None:
-    """Delete unfinished jobs, since their questions may contain erased words.
+    """Delete unfinished jobs, the errors of jobs, and the reasons of requests, which may contain erased words.
 
-    They are asked again without these words.
+    The questions are asked again without these words.
     """
     tx.run("DELETE FROM work WHERE space = :space AND state <> 'done'")
     tx.run("UPDATE work SET error = NULL WHERE space = :space")
@@ -323,7 +323,7 @@ def _forget_questions(tx: Transaction) -> None:
 
 
 def _sweep(tx: Transaction, traces: Traces, says: purged_names.Test) -> None:
-    """Clear columns of any space that quote an erased text, and those of this space that contain an erased word."""
+    """Clear or delete the rows in `_SWEPT` that quote an erased text or, in this space, contain an erased word."""
     for table, key, columns, clearing in _SWEPT:
         rows = tx.all(f"SELECT {key}, {columns} FROM {table}")
         hits = [

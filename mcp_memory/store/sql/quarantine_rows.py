@@ -49,7 +49,7 @@ def note(tx: Transaction, row_reasons: Mapping[str, Sequence[str]], *, now: date
 
 
 def quarantine(tx: Transaction, row_reasons: Mapping[str, Sequence[str]], *, now: datetime) -> None:
-    """Quarantine turns and atoms (`t8`, `a5`) for these reasons; earlier reviews stay as they are.
+    """Quarantine turns and atoms (`t8`, `a5`) like `note`, and announce the change.
 
     Rows that come with `NewTurn.held` or `NewAtom.held` are quarantined as they are stored.
     """
@@ -63,8 +63,8 @@ def list_quarantined(
 ) -> list[Held]:
     """Return rows that wait for review, newest first; with `decided`, reviewed rows, latest review first.
 
-    With `ids`, return those of these rows that are quarantined, reviewed or labelled (see `Held`). Forgotten rows are
-    left out.
+    With `ids`, return all of these rows that are quarantined, reviewed or labelled (see `Held`), in the order of `ids`.
+    Forgotten rows are left out.
     """
     if ids is None:
         by_person = "h.verdict IN ('released', 'kept') ORDER BY h.reviewed_at DESC"

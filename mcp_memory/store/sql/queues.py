@@ -52,7 +52,7 @@ def is_due(tx: HomeTransaction, queue: str) -> bool:
 def claim(tx: HomeTransaction, queue: str, *, lease: timedelta, space: str | None = None) -> Claim | None:
     """Claim the space that has been due longest and is not claimed; return None if there is none.
 
-    With `space`, claim that space, even if it is not due.
+    With `space`, claim that space even if it is not due; return None if it is claimed or unknown.
     """
     if space is None:
         condition, values = _DUE, (queue, milliseconds(LONGEST_LEASE))
@@ -83,8 +83,8 @@ def claim(tx: HomeTransaction, queue: str, *, lease: timedelta, space: str | Non
 def claim_space(store: Engine, queue: str, *, lease: timedelta, space: str | None = None) -> Claim | None:
     """Claim the space that has been due longest in a queue; None if no space is due, or all are claimed.
 
-    With `space`, claim that space, due or not. The claim ends with `release` or, by the clock of the database, after
-    `lease`. Usually nothing is due; then nothing is written.
+    With `space`, claim that space, due or not; None if it is claimed. The claim ends with `release` or, by the clock of
+    the database, after `lease`. Usually nothing is due; then nothing is written.
     """
     if space is None and not store.read_home(is_due, queue):
         return None

@@ -39,8 +39,8 @@ def commit_step(
     result, return that record and False, and leave the canvas as it is. Otherwise return the new record and True.
 
     `step` is stored with the record. `expected` is the canvas version that the caller read, 0 for a new canvas;
-    `canvas.version` is ignored. Raises Conflict when the canvas has moved on, or a new canvas's number is taken. The
-    canvas becomes its session's active canvas.
+    `canvas.version` is ignored. Raises Conflict if the canvas has another version now or the number of a new canvas is
+    taken, and Refused if the result was forgotten. The canvas becomes its session's active canvas.
     """
     record = replace(record, tool_call_id=digests.stored_call(tx, record.tool_call_id))
     if result is not None:
@@ -110,9 +110,9 @@ def list_records(
     start: int = 0,
     limit: int = 100,
 ) -> list[Record]:
-    """Return records in the order in which they were made. A negative limit returns all.
+    """Return records in the order in which they were made, those of forgotten results without their words.
 
-    `node` is `003-N4`, or `003` for a whole canvas.
+    `node` is `003-N4`, or `003` for a whole canvas. A negative limit returns all records.
     """
     conditions, values = ["1 = 1"], list[Value]()
     if node is not None:
@@ -181,8 +181,8 @@ def thin_records(
 ) -> list[ThinRecord]:
     """Return records after number `after` with an uninformative summary of a large text result, oldest first.
 
-    Records that an agent or a model summarised are left out, and canvases that were not touched `since`. The query
-    starts from the canvases that were touched, because these are few.
+    Records that an agent or a model summarised are left out, and so are the records of canvases that were last updated
+    before `since`. The query starts from the other canvases, because these are few.
     """
     rows = tx.all(
         f"SELECT {_THIN} FROM canvas c CROSS JOIN record r ON r.space = c.space AND r.canvas = c.number {_OF_PROGRAM}"

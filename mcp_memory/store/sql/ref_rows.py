@@ -58,7 +58,7 @@ def put(tx: Transaction, new: NewRef, *, refuse: bool = True) -> Ref:
 
 
 def by_id(tx: Transaction, id: str) -> Ref:
-    """Return a ref; `id` may be the 12 digits without the `r-`. Raises NotFound."""
+    """Return a ref; `id` may lack the `r-`. Raises NotFound if the ref is unknown or forgotten."""
     id = id.strip() if id.strip().startswith("r-") else f"r-{id.strip()}"
     row = _find(tx, id) or _find_purged(tx, id)
     if row is not None and row[1] is not None:
@@ -78,7 +78,8 @@ def find(tx: Transaction, id: str) -> Ref | None:
 def read_bytes(tx: Transaction, id: str) -> bytes:
     """Return the raw bytes of a ref.
 
-    Raises Damaged if its file is missing, unreadable, or does not match the hashes in the file and the database.
+    Raises NotFound if the ref is unknown or forgotten, and Damaged if its file is missing, cannot be read, or does not
+    match the hashes in the file and the database.
     """
     stored = by_id(tx, id)
     try:

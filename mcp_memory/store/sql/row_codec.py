@@ -76,7 +76,10 @@ _TABLES: dict[type, str] = {
 
 
 class Form(NamedTuple):
-    """How a value is written in a column and in a field. `empty` is the field for NULL, `null` the column for None."""
+    """How a value is converted: `column` makes the column of a field, and `field` makes the field of a column.
+
+    NULL becomes `empty`, and None becomes `null`.
+    """
 
     column: Callable[[Any], Value]
     field: Callable[[Any], Any]
@@ -276,7 +279,7 @@ def tables(kind: type) -> str:
 
 
 def fields_of(kind: type, row: Sequence[Any]) -> dict[str, Any]:
-    """Return the fields of a row with the selected `columns`, to be passed to the class with those not in the table."""
+    """Return the fields of a row class from a row of its `columns`; fields that are not in the table are missing."""
     return {
         field: value if form is _PLAIN else form.empty if value is None else form.field(value)
         for (field, _, form), value in zip(_read_columns(kind), row, strict=True)
@@ -286,7 +289,7 @@ def fields_of(kind: type, row: Sequence[Any]) -> dict[str, Any]:
 def read(tx: HomeTransaction, kind: type, which: str, *values: Value) -> Iterator[dict[str, Any]]:
     """Yield the fields of rows, as `fields_of` returns them.
 
-    `which` is an SQL condition on the row `r`, perhaps with an order.
+    `which` is an SQL condition on the row `r`, which may end with ORDER BY and LIMIT.
     """
     for row in tx.each(f"SELECT {columns(kind)} {tables(kind)}{which}", *values):
         yield fields_of(kind, row)
@@ -318,7 +321,7 @@ def values_of(row: object) -> dict[str, Value]:
 
 
 def columns_of(tx: Transaction, row: object) -> dict[str, Value]:
-    """Return the columns of a row with their values. Its session is inserted if it is new."""
+    """Insert the session of a row if it is new, and return the columns of the row with their values."""
     values = values_of(row)
     if any(form is _SESSION for _, _, form in stored_columns(type(row))):
         values["session"] = tx.make_session(str(values["session"]))

@@ -33,7 +33,7 @@ def message_edits(tx: Transaction, *, shown: Sequence[str] = (), reaching: Seque
 def put_message_edits(tx: Transaction, edits: Sequence[MessageEdit], *, seen: int, saving: Saving) -> None:
     """Store edits together with their saving.
 
-    Raises Conflict, storing nothing, if an edit with an id above `seen` shares its `after` with any of them.
+    Raises Conflict, storing nothing, if a stored edit with an id above `seen` has the `after` of any of them.
     """
     if any(edit.id > seen for edit in message_edits(tx, reaching=[edit.after for edit in edits])):
         raise Conflict
@@ -103,7 +103,7 @@ def _sums(rows: Iterable[Any]) -> list[Saved]:
 def _with_later_calls(rows: Any) -> Iterator[tuple[int, SavingKind, int, int, int, int]]:
     """Yield rows of the ledger, each with the number of later model calls of its session, up to the next compaction.
 
-    The rows of a session must be ordered from the newest to the oldest.
+    The rows of a session must be ordered from the newest to the oldest. Rows about compactions are not yielded.
     """
     session, last, later = None, 0, 0
     for name, at, kind, saved, spent, broken in rows:

@@ -33,7 +33,7 @@ _HELD_TURN = "SELECT CAST(substr(h.id, 2) AS BIGINT) FROM held h WHERE h.space =
 
 
 def unread_turns(tx: Transaction, *, limit: int) -> list[Turn]:
-    """Return the next turns of the user for the sentence reader, by number. A commit of `Readings` moves on.
+    """Return the next turns of the user for the sentence reader, by number. A commit of `Readings` moves its cursor.
 
     These are turns after the reader's cursor that no model has read, up to the first turn that waits for the background
     check of quarantine; quarantined turns are left out. Turns before the cursor that were released from quarantine
@@ -72,7 +72,7 @@ def _first_unjudged(tx: Transaction, upto: int) -> int | None:
 
 
 def skip_read_turns(tx: Transaction) -> None:
-    """Move the cursor past turns that a model has read, so that `unread` does not scan them again."""
+    """Move the cursor past turns that a model has read, so that `unread_turns` does not scan them again."""
     upto = _cursor(tx)
     first = next(iter(_numbers_after(tx, upto, limit=1)), None) or _first_unjudged(tx, upto)
     position = tx.last("turn") if first is None else first - 1
@@ -106,8 +106,8 @@ def mark_read(tx: Transaction, numbers: Collection[int]) -> None:
 def put(tx: Transaction, readings: Readings, *, now: datetime) -> list[WrittenAtom]:
     """Store the statements of the sentence reader and move its cursor.
 
-    A statement is left out if its words were forgotten, or if a model has read its turns in the meantime. Its fact is
-    never single-valued, because only the reader decides which statements it ends (`supersedes`).
+    A statement is left out if its words or any of its turns were forgotten, or if a model has read its turns in the
+    meantime. Its fact is never single-valued, because only the reader decides which statements it ends (`supersedes`).
     """
     written = {
         place: atom_rows.put(

@@ -57,7 +57,7 @@ def commit(tx: Transaction, work: str | None, output: StageOutput, *, outcome: O
     Raises Conflict, storing nothing, if the job is done or was leased by another process, because the question was
     answered already or is being asked again, or if a scene or a canvas is no longer at the version that the output
     expects. Raises InvalidInput if a draft has no evidence, if its quote is not in its turn, or if the name of a new
-    scene is taken, and NotFound for an update of an unknown scene.
+    scene is taken, and NotFound for a change of an unknown scene.
     """
     tx.make_space()
     job = None if work is None else job_rows.finish(tx, work, outcome=outcome, now=now)
@@ -97,7 +97,7 @@ def _add_drafts(tx: Transaction, job: int | None, extracted: Extraction) -> None
 
 
 def drafts(tx: Transaction, *, limit: int = 100) -> list[Draft]:
-    """Return drafts that have yet to be merged, oldest first."""
+    """Return drafts that wait to be merged, oldest first, without those that are based on forgotten turns."""
     rows = tx.all("SELECT id, work, atom FROM draft WHERE space = :space ORDER BY id")
     waiting = (Draft(id=f"d{number}", atom=_from_json(atom), job=f"w{job}") for number, job, atom in rows)
     current = (draft for draft in waiting if evidence_rows.are_turns_present(tx, draft.atom.evidence))

@@ -91,7 +91,7 @@ def _reaching(values: Collection[_TimedAtom], moment: int) -> set[int]:
 
 
 def follows_single(tx: Transaction, atom: NewAtom) -> bool:
-    """Return whether an atom supersedes another value of the same fact, which is single-valued."""
+    """Return whether an atom supersedes an atom that has a single-valued fact with the same entity and relation."""
     older = numbers_of(atom.supersedes, "a")
     sql = (
         f"SELECT max(single_valued) FROM fact WHERE space = :space AND atom IN ({marks(older)})"

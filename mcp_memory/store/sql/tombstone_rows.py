@@ -50,8 +50,8 @@ def forget(
 
     `reach_of` returns all rows that are forgotten: an atom is forgotten with its facts and its note, or with the last
     turn that it is based on. Forgotten statements are not learned again. `redrawn` are the next versions of canvases,
-    without the words of forgotten refs. Raises NotFound for unknown ids, and Conflict if a canvas has another version
-    now; then nothing is changed.
+    without the words of forgotten refs. Raises NotFound for unknown or forgotten ids, InvalidInput if there are no ids
+    or any is malformed, and Conflict if a canvas has another version now; then nothing is changed.
 
     With `how="correction"` the atoms that these explicit statements ended become current again. Raises InvalidInput if
     any of the statements was replaced itself or ended nothing, or if a single-valued fact has another value now.
@@ -77,9 +77,9 @@ def forget(
 def undo(tx: Transaction, tombstone: str, *, now: datetime, redrawn: Sequence[CanvasChange] = ()) -> Tombstone:
     """Restore exactly the rows that were forgotten under a tombstone.
 
-    Undoing a correction ends the same atoms again, unless they have ended since. Raises NotFound if the tombstone was
-    undone or purged, and InvalidInput if a single-valued fact has another value now, or if all evidence of an atom was
-    forgotten since.
+    Undoing a correction ends the same atoms again. Raises NotFound if the tombstone is unknown, undone or purged,
+    InvalidInput if one of these atoms has ended since, if a single-valued fact has another value now or if all evidence
+    of an atom was forgotten since, and Conflict if a canvas in `redrawn` has another version now.
     """
     number = number_of(tombstone, "x")
     row = tx.one("SELECT undone_at, purged_at FROM tombstone WHERE space = :space AND id = ?", number)
@@ -160,7 +160,10 @@ def _refuse_replaced(tx: Transaction, atoms: Sequence[int]) -> None:
 
 
 def _reopen(tx: Transaction, tombstone: int) -> None:
-    """Reopen the statements that the corrections under a tombstone replaced."""
+    """Reopen the statements that the corrections under a tombstone replaced.
+
+    Raises InvalidInput if there are none, or if a single-valued fact would have two current values.
+    """
     replaced = supersession.replaced_under(tx, tombstone)
     if not replaced:
         raise InvalidInput("It replaced no statement, so there is no correction to undo. Forget it instead.")
@@ -285,7 +288,7 @@ def _matching_results(tx: Transaction, which: Which) -> list[str]:
 
 
 def reach_of(tx: Transaction, ids: Sequence[str]) -> Reach:
-    """Return all rows that `forget` would forget. Raises the same errors; nothing is changed."""
+    """Return all rows that `forget` would forget. Raises NotFound and InvalidInput for wrong ids like `forget`."""
     named = list(dict.fromkeys(id.strip() for id in ids))
     if not named:
         raise InvalidInput("There is nothing to forget: name ids such as t12, a5 or r-9f2c1a7b3d4e.")

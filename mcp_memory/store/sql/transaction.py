@@ -142,27 +142,27 @@ class HomeTransaction:
         self.connection = connection
 
     def all(self, sql: str, *values: Value) -> list[Any]:
-        """Return the rows of a statement, as tuples."""
+        """Run a statement and return its rows, as tuples."""
         text, order = _layout(sql)
         return list(self.connection.execute(text, self._ordered(order, values)))
 
     def each(self, sql: str, *values: Value) -> Iterator[Any]:
-        """Yield the rows of a statement, without holding them all in memory."""
+        """Run a statement and yield its rows, without keeping them all in memory."""
         text, order = _layout(sql)
         return self.connection.execute(text, self._ordered(order, values))
 
     def one(self, sql: str, *values: Value) -> Any | None:
-        """Return the first row, or None."""
+        """Run a statement and return its first row, or None."""
         rows = self.all(sql, *values)
         return rows[0] if rows else None
 
     def get(self, sql: str, *values: Value) -> Any:
-        """Return the first column of the first row, or None."""
+        """Run a statement and return the first column of its first row, or None."""
         rows = self.all(sql, *values)
         return rows[0][0] if rows else None
 
     def column(self, sql: str, *values: Value) -> list[Any]:
-        """Return the first column of all rows."""
+        """Run a statement and return the first column of all its rows."""
         return [row[0] for row in self.all(sql, *values)]
 
     def among(self, sql: str, members: Iterable[Value], *values: Value) -> list[Any]:
@@ -267,7 +267,7 @@ class Transaction(HomeTransaction):
         )
 
     def last(self, kind: str) -> int:
-        """Return the last number that was taken for a kind of row, or 0."""
+        """Return the last number that was allocated for a kind of row, or 0."""
         return self.get("SELECT last FROM number WHERE space = :space AND kind = ?", kind) or 0
 
     def make_space(self) -> None:
@@ -302,7 +302,7 @@ class Transaction(HomeTransaction):
         return neutral_session(bytes(self.get("SELECT key FROM home")), session)
 
     def make_session(self, name: str) -> int:
-        """Return the number of a session, inserting it if it is new."""
+        """Insert a session if it is new, and return its number."""
         number = self.session(name)
         if number is None:
             self.make_space()

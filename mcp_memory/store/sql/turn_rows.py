@@ -52,10 +52,9 @@ _AHEAD = 10
 
 
 def prepare(new: Sequence[NewTurn]) -> list[IncomingTurn]:
-    """Return turns whose derived values are computed before the transaction, so that other writers do not wait for it.
+    """Compute index terms of turns before their transaction, so that other writers do not wait, and return the turns.
 
-    Terms are computed for the last turns only: when a client sends its history again, the earlier ones are mostly
-    stored.
+    This is done only for the last turns: when a client sends its history again, most earlier turns are stored already.
     """
     turns = [IncomingTurn(turn) for turn in new]
     for turn in turns[-_AHEAD:]:
@@ -93,7 +92,7 @@ def _query_session(tx: Transaction, session: str) -> Iterator[Any]:
 
 
 def _get_or_make_session(tx: Transaction, session: str, rows: Iterator[Any]) -> _Session | None:
-    """Return the session that `_query_session` queried, and insert it if it is new; None if a purge has renamed it."""
+    """Insert the session that `_query_session` queried if it is new, and return it; None if a purge has renamed it."""
     ((number, position, last_turn, any_forgotten),) = rows
     if number is None and any_forgotten and tx.session(session) is not None:
         return None
@@ -154,7 +153,10 @@ def insert(
     now: datetime,
     statement: dict[str, Any] | None = None,
 ) -> list[Turn]:
-    """Append turns to their session, with their index terms. For a note, `statement` has the fields of its atom."""
+    """Append turns to their session, with their index terms, but without their journal lines.
+
+    Unlike `append`, it also stores duplicates and forgotten turns. For a note, `statement` has the fields of its atom.
+    """
     if not new:
         return []
     turns = [IncomingTurn(turn) for turn in new]
@@ -498,7 +500,7 @@ def note_followed_log(tx: Transaction, log: FollowedLog) -> None:
 
 
 def known_client_ids(tx: Transaction, ids: Sequence[str]) -> dict[str, bool]:
-    """Map each of these client ids that a turn of any session has to whether that turn is forgotten."""
+    """Map each client id that a turn of any session has to whether all such turns are forgotten; leave others out."""
     key = digests.key_of(tx) if ids else b""
     ids_by_form = digests.stored_ids(key, ids)
     query = "SELECT client_id FROM turn WHERE space = :space {} AND client_id IN ({{}})"
@@ -507,7 +509,7 @@ def known_client_ids(tx: Transaction, ids: Sequence[str]) -> dict[str, bool]:
 
 
 def stored_calls(tx: Transaction, session: str, ids: Sequence[str]) -> set[str]:
-    """Return those of these ids of a session's tool calls whose result is stored, even if it was forgotten."""
+    """Return which of these tool calls of a session have a stored result, even if the result was forgotten."""
     query = "SELECT tool_call_id FROM {} WHERE space = :space AND session = ? AND tool_call_id IN ({{}})"
     key = digests.key_of(tx) if ids else b""
     ids_by_form = digests.stored_ids(key, ids)

@@ -102,8 +102,8 @@ def put_chunks(
 ) -> bool:
     """Add the next chunks of a ref, which begin at byte `start`, with their terms (see `terms_of_chunks`).
 
-    `complete` when they are the last. Returns False, changing nothing, if the ref is forgotten, indexed completely, or
-    indexed up to a byte other than `start`.
+    `complete` means that they are the last. Chunks with terms of an earlier version are deleted first. Returns False,
+    adding nothing, if the ref is unknown, forgotten, indexed completely, or indexed up to a byte other than `start`.
     """
     indexed = tx.get("SELECT indexed FROM ref WHERE space = :space AND id = ? AND tombstone IS NULL", ref)
     if indexed is None or indexed == TERMS_VERSION:

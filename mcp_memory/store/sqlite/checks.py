@@ -121,11 +121,11 @@ WITHOUT_WORDS = (
     "NOT EXISTS (SELECT 1 FROM evidence e WHERE e.space = a.space AND e.atom = a.id"
     " AND (e.turn, e.span_start, e.span_end) = (a.evidence, a.span_start, a.span_end))"
 )
-"""That the row which an atom `a` names as its first evidence is not there."""
+"""The condition that the row with the first evidence of an atom `a` is missing."""
 
 
 def _statement_problems(con: apsw.Connection) -> Iterator[tuple[int, str]]:
-    """Yield statements whose redundant columns differ, because another program changed only some of them."""
+    """Yield the problems of statements and facts of which another program changed only some redundant columns."""
     rows: Any = con.execute("SELECT space, id, text, folded FROM atom WHERE purged_at IS NULL")
     for space, number, text, folded in rows:
         if folded != digests.fold_statement(text):

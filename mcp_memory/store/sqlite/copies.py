@@ -71,7 +71,7 @@ class _Write:
 
 @contextmanager
 def commit_with_copies(con: apsw.Connection, home: Path, changes: CopyChanges) -> Generator[None]:
-    """A context in which the caller commits; at its end, write the copies that were changed or marked as outdated."""
+    """Write the copies that were changed or marked as outdated, after the caller has committed in this context."""
     marked = marked_copies(con)
     if not (changes.appended or changes.outdated or changes.whole or marked):
         yield
@@ -92,9 +92,9 @@ def marked_copies(con: apsw.Connection) -> list[Copy]:
 
 
 def _prepare(con: apsw.Connection, home: Path, changes: CopyChanges, marked: list[Copy]) -> list[_Write]:
-    """Return the files to write after the commit, and record them in the transaction.
+    """Record in the transaction which files are to be written after the commit, and return these writes.
 
-    Marked copies are written at once.
+    Copies that earlier transactions marked and this transaction does not change are written at once.
     """
     outdated = dict(changes.outdated)
     verified = set[Copy]()
@@ -149,7 +149,7 @@ def _remove_temporary_files(path: Path) -> None:
 
 
 def _plan_whole(tx: SqliteTransaction, path: str) -> _Write:
-    """Return the write of a whole copy, or its deletion, and record the length of a line file."""
+    """Record the length of a line file, and return the write of a whole copy, or its deletion."""
     parts = copies.content(tx, path)
     content = None if parts is None else b"".join(parts)
     if path.startswith("refs/") and tx.one("SELECT 1 FROM ref WHERE space = :space AND path = ?", path):
@@ -163,7 +163,11 @@ def _plan_whole(tx: SqliteTransaction, path: str) -> _Write:
 
 
 def _plan_append(tx: SqliteTransaction, path: str, lines: Iterable[bytes]) -> _Write:
-    """Return the write of new lines, or of the whole file if its length is not that of the last commit."""
+    """Record the new length of a line file, and return the write of its new lines.
+
+    If the file does not have the length of the last commit, return the write of the whole file. The present file is
+    renamed if it is longer than that or is no regular file.
+    """
     content, target = b"".join(lines), tx.folder / path
     length: int | None = tx.get("SELECT bytes FROM file WHERE space = :space AND path = ?", path)
     if length is None and path.startswith(_BEGUN_WITH_THEIR_ROWS) and not files.is_there(target):
@@ -190,7 +194,7 @@ def _size(path: Path) -> int:
 
 
 def _keep_beside(path: Path, *, longer_than: int) -> None:
-    """Rename a file that is longer than its rows, or is not a regular file, so that no content is lost."""
+    """Rename a file with more than `longer_than` bytes, or that is no regular file, so that no content is lost."""
     if not files.is_there(path) or -1 < _size(path) <= longer_than:
         return
     number = 1
@@ -207,7 +211,7 @@ def _keep_beside(path: Path, *, longer_than: int) -> None:
 def outdated_copies(con: apsw.Connection, home: Path, *, space: str | None = None) -> list[Copy]:
     """Return the copies to rewrite, of all spaces or of one.
 
-    These are marked copies, and line files whose size differs from that of their rows.
+    These are marked copies, and line files whose size differs from the length in the table `file`.
     """
     rows: Any = con.execute("SELECT s.name, f.path, f.bytes FROM file f JOIN space s ON s.id = f.space")
     lengths: dict[Copy, int] = {(space, path): length for space, path, length in rows}
@@ -218,7 +222,7 @@ def outdated_copies(con: apsw.Connection, home: Path, *, space: str | None = Non
 
 
 def catch_up(con: apsw.Connection, home: Path) -> None:
-    """Mark the outdated copies to be written after this write transaction."""
+    """Mark the outdated copies to be written after this transaction, and rename line files that are too long."""
     marked = set(marked_copies(con))
     for space, path in outdated_copies(con, home):
         row = con.execute(
@@ -230,7 +234,7 @@ def catch_up(con: apsw.Connection, home: Path) -> None:
 
 
 def _line_file_sizes(home: Path, spaces: Iterable[str]) -> Iterator[tuple[Copy, int]]:
-    """Yield the size of each line file of these spaces. Runs at each opening: it only scans folders."""
+    """Yield the size of each line file of these spaces, −1 if it is no regular file. It only scans folders."""
     for space in spaces:
         for prefix in ("", "conversations/"):
             with suppress(OSError), os.scandir(home / "spaces" / space / prefix) as entries:
@@ -250,7 +254,7 @@ def kept_beside(home: Path, space: str) -> list[Path]:
 
 
 def problems(tx: SqliteTransaction) -> Iterator[str]:
-    """Yield a sentence for each copy of a space that differs from its rows. Reads all copies."""
+    """Yield a sentence for each copy of a space that differs from its rows or was renamed. Reads all copies."""
     for path, why in differing_copies(tx).items():
         yield f"{path} {why}; `mcp-memory doctor --repair` writes it from the database."
     for path in kept_beside(tx.home, tx.name):

@@ -48,7 +48,9 @@ class Database:
     """An open database. `close()` may be called twice."""
 
     def __init__(self, home: Path, *, pool_wait: float = 30.0) -> None:
-        """Open or create `memory.db` in `home`. Raises StoreUnavailable, also if the home is reached by a link.
+        """Open `memory.db` in `home`, or create it, and upgrade its schema.
+
+        Raises StoreUnavailable if that fails or if the home is reached by a link, and NewerHome if the schema is newer.
 
         A read waits up to `pool_wait` seconds for a connection if all are in use.
         """
@@ -109,7 +111,7 @@ class Database:
         return result
 
     def outside(self, work: Callable[Concatenate[apsw.Connection, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run `work` on the writing connection without a transaction, which SQLite requires for e.g. VACUUM."""
+        """Run `work` on the writing connection outside of a transaction, as VACUUM requires."""
         with translate_errors(self.home), self._nesting.call(), self._write_lock:
             self._must_be_open()
             return work(self._free_writer(), *args, **kwargs)
@@ -176,7 +178,7 @@ class Database:
             raise HomeGone(self.home)
 
     def _free_reader(self) -> apsw.Connection | None:
-        """Take a connection from the pool; None if it has yet to be opened."""
+        """Take a connection from the pool; None if it is not open yet. Raises StoreUnavailable if all stay in use."""
         try:
             return self._readers.get(timeout=self._pool_wait)
         except queue.Empty:
@@ -186,10 +188,10 @@ class Database:
             ) from None
 
     def _free_writer(self) -> WritingConnection:
-        """Return the writing connection, without open cursors.
+        """Return the writing connection, replaced by a new connection if it has an open cursor.
 
         The cursor of a failed query keeps its snapshot while its error is referenced; if others have written since,
-        SQLite refuses to write from that snapshot.
+        SQLite refuses to write from that snapshot. Raises StoreUnavailable if the home is read-only.
         """
         if self._writer is None:
             raise StoreUnavailable(self._only_readable())

@@ -159,9 +159,9 @@ def identity(home: Path) -> tuple[str, bytes] | None:
 
 
 def identity_problem(home: Path) -> str | None:
-    """Return why the identity file of a home is wrong; None if it matches the database or is missing.
+    """Return why the identity file of a home is wrong; None if it matches the database, or if either is missing.
 
-    The next writer creates a missing file.
+    The next writer creates a missing identity file.
     """
     if not is_there(home / IDENTITY) or not is_own(home / DATABASE):
         return None

@@ -148,7 +148,7 @@ def _take(con: apsw.Connection, step: Callable[[apsw.Connection], None]) -> None
 
 
 def must_be_current(con: apsw.Connection) -> None:
-    """Raise StoreUnavailable if a read-only database does not have this program's schema."""
+    """Raise StoreUnavailable if a read-only database has an older schema, NewerHome if it has a newer schema."""
     done = _applied_steps(con)
     _refuse_newer(con, done)
     if done != {name for name, _ in SCHEMA}:

@@ -50,7 +50,7 @@ class SQLiteStore:
         self._seen = vectors.Seen()
 
     def folder(self, space: str) -> Path:
-        """The folder of a space's files."""
+        """Return the folder of a space's files."""
         return self._db.home / "spaces" / space
 
     def close(self) -> None:

@@ -104,7 +104,7 @@ _ENTITIES = (
     " AND m.atom = CAST(substr(c.value, 2) AS INTEGER)"
     " JOIN entity_name n ON n.space = m.space AND n.id = m.entity WHERE n.key <> 'user' GROUP BY n.id))"
 )
-"""Whom and what the statements that a scene cites are about, the most named first."""
+"""The names of the entities that the statements cited by a scene are about, most often mentioned first."""
 _DERIVED = {("scene", "atoms"), ("scene", "entities"), ("vector_index", "id"), ("file", "path")}
 
 _FORMS: dict[str, dict[str, _Form]] = {
@@ -181,7 +181,7 @@ def _cited_json(*body: Any) -> str:
 
 
 def _unique_file_name(*name: Any) -> str:
-    """Return a valid file name that no other row has."""
+    """Return a valid file name for an invalid name, with a digest so that no other row has it."""
     text = str(name[0])
     digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
     return f"{one_line(text, 80).replace(' ', '-')}-{digest}"

@@ -30,10 +30,10 @@ class Best:
         self._scores: NDArray[np.float64] = np.empty(0, np.float64)
 
     def add(self, numbers: NDArray[np.int64], rows: NDArray[np.int8]) -> None:
-        """Score rows; those numbered 0 are left out.
+        """Score rows, and keep the best. Rows with the number 0 are left out.
 
-        First all by products of int8 vectors, which are fast; then the possible best rows again, one by one, so that
-        equal rows get equal scores to the last bit, whatever their position.
+        All rows are scored by products of int8 vectors, which is fast. Then the rows that may be among the best are
+        scored again, one by one, so that equal rows get equal scores to the last bit, whatever their position.
         """
         import numpy as np
 
@@ -70,7 +70,7 @@ class Best:
 
 
 def _int8_parts(query: NDArray[np.float64]) -> list[tuple[float, NDArray[np.int8]]]:
-    """Return two int8 vectors with their factors, whose sum is nearly the query: a coarse one and the difference."""
+    """Return two pairs of a factor and an int8 vector, whose products add up to nearly the query."""
     import numpy as np
 
     parts: list[tuple[float, NDArray[np.int8]]] = []

@@ -35,7 +35,7 @@ _A_FEW = 2_000  # new turns that are merged into cached columns; with more, all 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Columns:
-    """All turns of a space up to row `upto`, ordered by session and position; as in `TurnMetadata`."""
+    """All turns of a space up to row `upto`, ordered by session and position, in the columns of `TurnMetadata`."""
 
     rows: NDArray[np.int64]
     sessions: NDArray[np.int64]
@@ -79,11 +79,11 @@ class Outlines:
         )
 
     def rows(self, tx: Transaction) -> NDArray[np.int64]:
-        """Return the rows of all turns of a space."""
+        """Return the row numbers of all turns of a space, without notes."""
         return self._of(tx).rows
 
     def passing(self, tx: Transaction, filters: Filters) -> NDArray[np.int64]:
-        """Return the rows of all turns of a space that pass the filters."""
+        """Return the row numbers of the turns of a space that pass the filters and are not forgotten."""
         columns = self._of(tx)
         return columns.rows[_which_pass(tx, columns, filters)]
 
@@ -96,7 +96,7 @@ class Outlines:
 
 
 def _places(columns: _Columns, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the places of the rows that have a place."""
+    """Return the places of the rows that are in the columns, and leave the others out."""
     places = columns.place_of_row[rows[rows < len(columns.place_of_row)]]
     return places[places >= 0].astype("int64")
 
@@ -125,7 +125,10 @@ def _refresh(tx: Transaction, cached: _Columns | None) -> _Columns:
 
 
 def _read(tx: Transaction, upto: int, those: str, *, who: dict[int, tuple[Role, str | None]] | None = None) -> _Columns:
-    """Read columns as text, one row per session: five times as fast as a Python object for each number."""
+    """Read the columns of turns as text, a row for each session: five times as fast as one object for each number.
+
+    `those` is the SQL after `FROM turn`.
+    """
     import numpy as np
 
     code = "CASE role " + " ".join(f"WHEN '{role}' THEN {number}" for number, role in enumerate(_ROLES)) + " END"

@@ -38,7 +38,7 @@ Rows = Sequence[tuple[int, Sequence[str] | None]]
 
 
 def put(con: apsw.Connection, layer: Layer, space: int, rows: Rows) -> None:
-    """Index consecutive rows."""
+    """Index consecutive rows, and record that they have the terms of this version."""
     if rows:
         insert(con, layer, space, rows)
         cover(con, layer, space, rows[0][0], rows[-1][0])
@@ -201,7 +201,7 @@ def commit_batch(con: apsw.Connection, batch: ReindexBatch, new_terms: Sequence[
 
 
 def merge_segments(con: apsw.Connection, layer: Layer) -> bool:
-    """Merge a share of FTS5's segments; return whether there was any left."""
+    """Merge a share of FTS5's segments; return whether there was anything to merge."""
     before = con.total_changes()
     con.execute(f"INSERT INTO {layer}_terms ({layer}_terms, rank) VALUES ('merge', ?)", (_PAGES,))
     return con.total_changes() - before >= 2  # what its manual says

@@ -69,7 +69,7 @@ def erase(con: apsw.Connection, table: str, space: int, numbers: Iterable[int], 
 
 
 def _write(con: apsw.Connection, table: str, block: int, vectors: Mapping[int, bytes], *, present: bool) -> None:
-    """Write vectors at the places of a block that have none, or that have one if they are no longer `present`."""
+    """Write vectors and `present` at places of a block, except places that have this value of `present` already."""
     with (
         con.blob_open("main", table, "present", block, True) as flags,
         con.blob_open("main", table, "vectors", block, True) as stored,
@@ -104,8 +104,9 @@ def read(
 def scan(
     con: apsw.Connection, table: str, space: int, dimensions: int, *, allowed: NDArray[np.bool_] | None = None
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int8]]]:
-    """Yield rows of a space (0 for a place to skip) and their vectors, which the next ones overwrite.
+    """Yield batches of row numbers of a space (0 for a place to skip) and their vectors.
 
+    The vectors of a batch are valid until the next batch overwrites them.
     `allowed` has for each row from 0 on whether it is scanned; None allows all.
     """
     import numpy as np

@@ -41,7 +41,7 @@ class Seen:
 
 
 def ensure(con: apsw.Connection, identity: str, dimensions: int) -> None:
-    """Create a model's index. InvalidInput when it exists with other dimensions."""
+    """Create the index of a model if it has none. Raises InvalidInput if it exists with other dimensions."""
     stored_dimensions = con.execute("SELECT dimensions FROM vector_index WHERE identity = ?", (identity,)).get
     if stored_dimensions == dimensions:
         return
@@ -64,7 +64,10 @@ def put(
     *,
     rows: Sequence[int] | None = None,
 ) -> None:
-    """Store vectors of rows that have none yet; `rows` selects theirs from `vectors.data` (default: in order)."""
+    """Store vectors of rows that have none and are not forgotten.
+
+    `rows` are the places of the vectors in `vectors.data`; by default, all vectors are taken in order.
+    """
     put_stored(
         con,
         layer,
@@ -171,7 +174,7 @@ def indexes(con: apsw.Connection) -> list[VectorIndex]:
 
 
 def embeddable(con: apsw.Connection) -> int:
-    """Return the number of rows of all spaces that a model has to embed, counted by indexes alone."""
+    """Return the number of rows of all spaces that should have a vector, counted by indexes alone."""
     counts = (
         "SELECT count(*) FROM turn",
         "SELECT -count(*) FROM turn INDEXED BY turn_forgotten WHERE tombstone IS NOT NULL",
@@ -207,7 +210,7 @@ def unembedded(tx: Transaction, identity: str, *, limit: int, seen: Seen) -> lis
 
 
 def _brought_back(con: apsw.Connection) -> int:
-    """The number of undone forgettings: restored rows have no vectors."""
+    """Return the number of undone forgettings; the restored rows have no vectors."""
     return con.execute("SELECT count(undone_at) FROM tombstone").get
 
 

@@ -9,9 +9,10 @@ _PAGES = 500
 
 
 def optimise(con: apsw.Connection, *, begin: bool) -> bool:
-    """Do a share of bringing each word index into one piece, which searches read faster; True while there is more.
+    """Merge a share of each word index, so that searches read it faster; return whether there is more to merge.
 
-    Other writers wait for a share, not for all of it.
+    Other writers wait only for this share. The first call must set `begin`, which makes all segments of the indexes due
+    for merging.
     """
     more = False
     for table in _INDEXES:
@@ -22,17 +23,17 @@ def optimise(con: apsw.Connection, *, begin: bool) -> bool:
 
 
 def free(con: apsw.Connection) -> tuple[int, int]:
-    """Return (bytes that nothing uses, bytes in all) of the database file."""
+    """Return the numbers of unused bytes and of all bytes of the database file."""
     size = con.execute("PRAGMA page_size").get
     return con.execute("PRAGMA freelist_count").get * size, con.execute("PRAGMA page_count").get * size
 
 
 def vacuum(con: apsw.Connection) -> None:
-    """Rewrite the database without its free pages; outside of a transaction. Other writers wait meanwhile."""
+    """Rewrite the database without its free pages, while other writers wait. Must not be called in a transaction."""
     con.execute("VACUUM")
 
 
 def checkpoint(con: apsw.Connection) -> bool:
-    """Bring the log of writes into the database and cut it to nothing; False while a reader is at an older state."""
+    """Move the write-ahead log into the database and empty it. Return False if a reader still needs the log."""
     busy: int = con.execute("PRAGMA wal_checkpoint(TRUNCATE)").get[0]
     return not busy

@@ -1,4 +1,4 @@
-"""A home that a memory is moved from or to. Who opens it has it alone (`core.process_registry.exclusive`)."""
+"""A home that a memory is moved from or to. No other process may use it (`core.process_registry.exclusive`)."""
 
 from __future__ import annotations
 

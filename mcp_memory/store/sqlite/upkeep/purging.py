@@ -37,9 +37,10 @@ def note_verified(tx: HomeTransaction, purges: Sequence[str]) -> None:
 
 
 def secure_delete(con: apsw.Connection, *, patience: float) -> bool:
-    """Remove erased content from free pages, indexes and the log; outside of a transaction.
+    """Remove erased content from free pages, indexes and the log. Must not be called in a transaction.
 
-    Return False if readers were active all the time, so that the log could not be emptied: call it again then.
+    Returns False if readers were active for `patience` seconds, so that the log could not be emptied: call it again
+    then.
     """
     con.execute("PRAGMA secure_delete = ON; PRAGMA temp_store = FILE")
     try:

@@ -44,8 +44,8 @@ class Built:
     """The result of a rebuild.
 
     `added`: rows that the database lacked, by kind. `dangling`: rows that were left out because they referred to
-    missing rows, by table. `back`: purged rows that were in the old database and are forgotten, by (space, tombstone).
-    `notes`: sentences about damaged files.
+    missing rows, by table. `back`: number of purged rows that the old database had with their words, and that are
+    forgotten now, by (space, tombstone). `notes`: sentences about damaged files.
     """
 
     added: Counter[str] = field(default_factory=Counter[str])
@@ -63,7 +63,7 @@ def build(new: Path, home: Path, *, is_current: bool, unreadable: Collection[Unr
 
     `is_current`: it is a copy of the home's database, so its rows are right and only missing ones are added. Otherwise
     the files are newer: rows of both become what the files say. Rows with values that were `unreadable` are taken from
-    the files in any case.
+    the files in any case. Raises StoreUnavailable if the database has turns of a space without its name.
     """
     damaged = {(value.table, value.values) for value in unreadable}
     built = Built()
@@ -108,8 +108,8 @@ def _make_derived(con: apsw.Connection, home: Path) -> None:
 class _SpaceFiles:
     """The files of a space, and the rows that are added from them.
 
-    If the number or position of a turn now belongs to another turn, it is stored under a new number at the end of its
-    session: the database had lost its latest part, and other turns were stored since.
+    If the number or position of a turn now belongs to another turn, the turn in the file gets a new number at the end
+    of its session: the database had lost its latest part, and other turns were stored since.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class _SpaceFiles:
         self._moved: list[TurnRow] = []
         self._moved_sessions, self._restored_sessions = set[str](), set[str]()
         self._forgotten, self._reused = set[str](), set[str]()
-        """Ids that are forgotten according to the files, and ids that are those of other rows in the database."""
+        """Ids that are forgotten according to the files, and ids that the database has given to other rows."""
 
     def add(self) -> None:
         if not (self.tx.space or self._paths or any(self.tx.folder.glob("refs/*.md"))):
@@ -156,7 +156,7 @@ class _SpaceFiles:
     # reading
 
     def _lines(self, prefix: str) -> Iterator[dict[str, Any]]:
-        """Yield the lines of the line files whose paths begin so."""
+        """Yield the fields of the lines of line files whose paths begin with `prefix`; note lines that are damaged."""
         for file in self._paths:
             path = file.relative_to(self.tx.folder).as_posix()
             stream = files.open_regular(file) if path.startswith(prefix) else None
@@ -175,7 +175,7 @@ class _SpaceFiles:
                         yield fields
 
     def _last_rows(self, prefix: str) -> dict[tuple[str, str], LineRow | None]:
-        """Return the rows of line files of which only the last line counts, by kind and name; None for a bad line."""
+        """Return the rows of line files by kind and name, each from its last line; None if that line is invalid."""
         last = {key_of(fields): fields for fields in self._lines(prefix)}
         return {key: self._row(fields) for key, fields in last.items()}
 
@@ -276,7 +276,7 @@ class _SpaceFiles:
         )
 
     def _add_statements(self, *, undone: set[str]) -> None:
-        """Add explicit statements in the state after all notes."""
+        """Add explicit statements in their state after all notes; add none if any note is damaged."""
         try:
             by_number = statements(self._notes.values(), undone=undone)
         except WRONG:  # a note is damaged
@@ -336,7 +336,10 @@ class _SpaceFiles:
 
 
 def lost_spaces(con: apsw.Connection, home: Path) -> list[str]:
-    """Return folders of spaces that the database lacks, without those that were renamed: their turns are known."""
+    """Return the folders of spaces that the database lacks.
+
+    If the database has any turn of such a folder, the folder was only renamed, and is left out.
+    """
     known = {str(name) for (name,) in con.execute("SELECT name FROM space")}
     return [
         folder.name

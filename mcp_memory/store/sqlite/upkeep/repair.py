@@ -104,7 +104,7 @@ def _index_missing(con: apsw.Connection, layer: Layer) -> int:
 
 
 def _rewrite_copies(con: apsw.Connection, home: Path, set_aside: SetAside) -> Iterator[str]:
-    """Rewrite the copies that differ from their rows, and move the replaced files to quarantine."""
+    """Set aside copies that differ from their rows, which are rewritten after the commit, and files without rows."""
     names: Any = con.execute("SELECT name FROM space").fetchall()
     for (name,) in names:
         tx = SqliteTransaction(con, home, name)

@@ -48,7 +48,7 @@ _COUNTED = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Description:
-    """Identity (`home`, hexadecimal), schema, spaces and row counts of a database."""
+    """Identity (`home`, hexadecimal), schema (and whether it `is_known` here), spaces and row counts of a database."""
 
     home: str
     schema: str
@@ -201,9 +201,9 @@ class Returned:
 
 
 def find_returned(database: Path, spaces: Path) -> list[Returned]:
-    """Return the rows of a database that tombstones of a later state name.
+    """Return the rows of a database that tombstones of a later state name, by tombstone.
 
-    Raises Damaged if it cannot be read.
+    `spaces` is the folder with the folders of spaces of the later state. Raises Damaged if the database cannot be read.
     """
     rows: list[Returned] = []
     try:
