@@ -131,7 +131,10 @@ class SharedMemory:
 
 
 async def _apply_retention(memory: Memory) -> None:
-    """Apply the retention policies that are due, every hour until cancelled. Each is due once a day in all."""
+    """Apply the retention policies of all spaces, every hour until cancelled.
+
+    Each policy runs once a day, in the first process to try.
+    """
     while True:
         with _log_errors():
             for space in await memory.spaces_with_policies():

@@ -85,7 +85,7 @@ def time_span(first: datetime, last: datetime) -> Element:
 
 # --- texts of the memory ----------------------------------------------------------------------------
 def memory_text(text: str, *, class_: str | None = None, tag: str = "span") -> Element:
-    """Return a text of the memory unchanged, with its own direction and hidden characters made visible."""
+    """Return a text of the memory without hidden characters, and with its own direction."""
     return el(tag, remove_hidden(text), dir="auto", class_=class_)
 
 

@@ -62,7 +62,7 @@ def run(event: str, client: str, home: Path | None, space: str | None) -> None:
 def answer(event: str, client: str, payload: bytes, *, home: Path | None = None, space: str | None = None) -> bytes:
     """Ask the daemon, starting it if needed, and return its answer; empty without an answer in time.
 
-    Then an event that captures leaves a note for the next daemon.
+    Without an answer, an event that only captures leaves a note for the next daemon.
     """
     files = daemon_files(home, space)
     if files is None:

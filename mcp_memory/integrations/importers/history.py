@@ -434,7 +434,7 @@ class TurnPlacement:
         return len(self._sessions)
 
     def place(self, source_turn: ImportedTurn) -> tuple[str, NewTurn]:
-        """Place the next turn: return its session, and the turn without private passages, on which no id may depend.
+        """Place the next turn: return its session, and the turn without private passages, so its id ignores them.
 
         Raises InvalidInput if neither the turn nor `default` names a session.
         """

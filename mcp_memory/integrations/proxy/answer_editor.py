@@ -196,7 +196,7 @@ def _same_but_text(first: Any, other: Any) -> bool:
 
 
 def _repeats(structured: object, texts: list[str]) -> bool:
-    """Return whether the texts repeat the structured content, which SDKs wrap in an object if it is none."""
+    """Return whether the texts repeat the structured content, which SDKs wrap unless it is an object."""
     candidates = [structured]
     if isinstance(structured, dict) and len(cast("dict[str, Any]", structured)) == 1:
         candidates += cast("dict[str, Any]", structured).values()

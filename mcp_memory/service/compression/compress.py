@@ -84,7 +84,7 @@ def compress_list(
 ) -> Compressed:
     """Compress the list by the rules, storing every part that is removed; see `Memory.compress`.
 
-    Raises InvalidInput for anything but a list of messages, StoreUnavailable if other programs keep interfering.
+    Raises InvalidInput for anything but a list of messages, StoreUnavailable after `ROUNDS` rounds.
     """
     parsed = message_lists.read(messages)
     secret = store.read_home(digests.secret, "message")

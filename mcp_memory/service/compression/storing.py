@@ -154,14 +154,17 @@ class MessageStorage:
         return part.text, done.node, done.ref, done.summary
 
     def _call_of(self, at: int, result: MessagePart) -> tuple[str, Any]:
-        """Return the tool and the arguments of the call that a result answers, None as arguments if it is missing."""
+        """Return the tool and the arguments of the call that a result answers.
+
+        Without the call, the arguments are None.
+        """
         calls = (part for item in reversed(self.items[:at]) for part in item.message.parts if part.kind == "call")
         call = next((part for part in calls if part.call_id == result.call_id), None)
         tool = (call.tool if call else "") or result.tool or "tool"
         return tool, mask_values(_value(call.text)) if call else None
 
     def _talk_since(self, at: int) -> str:
-        """Return the model's latest words and calls since a result: it may need the parts that it used again."""
+        """Return the model's latest words and calls since a result: the parts used there may be needed again."""
         later: list[str] = []
         room = TALK_CHARS
         for item in reversed(self.items[at:]):

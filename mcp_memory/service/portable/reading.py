@@ -105,7 +105,10 @@ def _has_rows(packed: zipfile.ZipFile) -> bool:
 
 @contextmanager
 def open_export(path: Path, name: str | None = None) -> Generator[Parcel]:
-    """Open an export after checking all of it. Raises InvalidInput with the reason; its text calls the file `name`."""
+    """Open an export after checking all of it. Raises InvalidInput, which says why it cannot be imported.
+
+    `name` is the name of the file in errors, by default that of `path`.
+    """
     shown = name or path.name
     with _refuse_unreadable(shown), open_regular(path) as file, zipfile.ZipFile(file) as packed:
         manifest = _manifest(packed, shown)

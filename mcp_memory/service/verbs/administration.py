@@ -288,7 +288,7 @@ class AdministrationVerbs(ForgettingVerbs):
 
     @in_thread
     def scan(self) -> list[Reviewed]:
-        """Judge all stored rows as new rows are judged; quarantine the suspicious rows, and return those not yet known.
+        """Judge all stored rows as new rows are judged; quarantine suspicious rows, and return those quarantined now.
 
         Turns stored before secrets were masked are quarantined if they have a secret.
         """

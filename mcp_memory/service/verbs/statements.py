@@ -308,7 +308,7 @@ class StatementVerbs(Verbs):
 
     @in_thread
     def entities(self, *, prefix: str = "", limit: int = 100) -> list[str]:
-        """Return the sorted names of entities with facts, only names that begin with `prefix` in any case."""
+        """Return the names of entities with facts, sorted; only names that begin with `prefix`, in any case."""
         facts = self._store.read(self.space, atom_rows.facts, filters=Filters(), limit=1_000)
         names = {fact.entity for fact in facts if fact.entity.casefold().startswith(prefix.casefold())}
         return sorted(names)[:limit]

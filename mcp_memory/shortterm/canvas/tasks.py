@@ -118,7 +118,7 @@ def _mmd_path(number: int, label: str) -> str:
 def find_canvas(store: Store, space: str, *, task: str | None, session: str | None) -> CanvasRow:
     """Return the canvas of a task, preferably of the session. Raises NotFound.
 
-    Without a task, it is the active canvas of the session, else its newest; without a session, those of the space.
+    Without a task, return the active canvas, else the newest canvas, of the session or, if that is None, of the space.
     """
     if task is None:
         if active := store.read(space, canvas_rows.active_canvas, session):

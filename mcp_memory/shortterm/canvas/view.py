@@ -356,7 +356,7 @@ def _box(node: Node, *, active: bool, limit: int, sources: str = "") -> str:
 
 
 def _legend(canvas: Canvas) -> list[str]:
-    """Return the lines of the legend: the task, the number of steps by status, the current step. None without steps."""
+    """Return the lines of the legend: the task, the steps by status, the current step; no line without steps."""
     active = latest(canvas)
     if active is None:
         return []

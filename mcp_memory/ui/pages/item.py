@@ -107,7 +107,7 @@ def drop_repeated(facts: Sequence[Fact]) -> list[Fact]:
 async def undo_button(view: View, correction: Atom, replaced: Sequence[Atom]) -> Element | None:
     """Return the button that undoes a correction.
 
-    None if the correction was replaced itself, replaced nothing, or came from a model, or without the right.
+    None without the right, and if the correction was replaced itself, replaced nothing, or came from a model.
     """
     if correction.valid_to is not None or not replaced:
         return None
