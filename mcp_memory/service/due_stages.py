@@ -54,7 +54,7 @@ class DueStage:
     session: str | None = None
     at: datetime = field(compare=False)
     waiting: Sequence[Draft] = field(default=(), compare=False)
-    """Of a merge: drafts that are not worth a question yet; only those that need none are merged."""
+    """Of a merge: drafts that are too few for a question yet; only drafts that need no question are merged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

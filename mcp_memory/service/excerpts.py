@@ -157,7 +157,10 @@ def _cursor(results: TurnResults | MemoryResults, shown: Sequence[str], left_out
 
 
 def _fit(draft: Callable[[int, int, int], _Shown], total: int, request: ExcerptRequest) -> _Shown:
-    """Return the fullest draft that fits: first narrower excerpts and fewer facts, then fewer hits."""
+    """Return the fullest draft that fits: first narrower excerpts and fewer facts, then fewer hits.
+
+    Raises InvalidInput if no hit fits.
+    """
     steps = _WIDTHS[request.detail]
     for step, width in enumerate(steps):
         answer = draft(total, width, _FACTS[step * len(_FACTS) // len(steps)])

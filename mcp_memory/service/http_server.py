@@ -30,7 +30,7 @@ server closes the connection."""
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a listening socket. Port 0 takes any free port. Raises Refused if the port is in use."""
+    """Return a listening socket. Port 0 takes any free port. Raises Refused if it cannot listen there."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         listener = socket.create_server((host, port), family=family)
@@ -99,7 +99,7 @@ async def run_http(
 async def on_signal(
     react: Callable[[int], Awaitable[object]], *, task_status: TaskStatus[None] = TASK_STATUS_IGNORED
 ) -> None:
-    """Call `react` for each SIGTERM and SIGINT until cancelled."""
+    """Call `react` for each SIGTERM and SIGINT until cancelled. On Windows, return at once."""
     # On Windows Ctrl-C raises KeyboardInterrupt, and there is no SIGTERM.
     try:
         with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as received:

@@ -106,7 +106,9 @@ class Indexing:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop once the rows that this process has just stored are embedded, or during a remote model's answer.
+        """Wait a few seconds until the rows that this process has just stored are embedded, and stop.
+
+        A remote model is not awaited.
 
         Nothing is lost: the remaining rows are identified by their missing vectors.
         """
@@ -143,7 +145,7 @@ class Indexing:
         self._bell.set()
 
     def _catch_up(self, seconds: float) -> None:
-        """Wait until the turns that this process has just stored are embedded and read.
+        """Wait, at most `seconds`, until the turns that this process has just stored are embedded and read.
 
         Does not wait for a remote model, nor if a long history of this or another process is queued first.
         """
@@ -158,7 +160,7 @@ class Indexing:
                 self._waiting -= 1
 
     def _await_pause(self) -> None:
-        """Wait until nothing has been stored for a moment, or a call waits for vectors."""
+        """Wait, at most ten seconds, until nothing has been stored for a moment or a call waits for vectors."""
         latest = monotonic() + _LONGEST_S
         with self._progress:
             while not self._waiting and not self._stop.is_set():
@@ -202,7 +204,7 @@ class Indexing:
         )
 
     def _fullest_other(self, identity: str) -> list[Embedder]:
-        """Return the embedder of the fullest other index, looked up once: counting takes long in a large store."""
+        """Return the embedder of the fullest other index, if any, looked up once: counting a large store takes long."""
         if self._others is None:
             identities = [
                 index.identity for index in self._store.index_progress().vectors if index.identity != identity
@@ -260,7 +262,7 @@ class Indexing:
     def _work_on(self, space: str) -> timedelta:
         """Judge a row of a space, index a result of it, embed a batch of its rows or read some turns.
 
-        Return when it is due again.
+        Return the time until the space is due again. Raises EmbeddingFailed, after reading turns for a while.
         """
         if self._judge_row(space, self._may_continue):
             return timedelta(0)

@@ -65,7 +65,7 @@ def _id_of(message: object) -> str | int | None:
 
 
 def _id_of_unparsed(error: Exception) -> str | int | None:
-    """Return the id of a message that neither the SDK's parser nor `json` can read."""
+    """Return the id of a message that neither the SDK's parser nor `json` can read, None if it is not found."""
     line = error.errors()[0]["input"] if isinstance(error, ValidationError) else b""
     return _id_of({"id": id_of_unparsed(line if isinstance(line, bytes) else str(line).encode(errors="replace"))})
 

@@ -61,9 +61,9 @@ class Memory(TurnVerbs, StatementVerbs, PageVerbs, TaskVerbs, AdministrationVerb
         self._spaces = spaces or _Spaces(first=self)
 
     def in_space(self, space: str) -> Memory:
-        """Return the verbs over another space of the same store, which stays open as long as this Memory.
+        """Return the verbs over another space of the same store. Raises InvalidInput for an impossible name.
 
-        This creates nothing: a space exists once something is stored in it.
+        They work as long as this Memory is open. This creates nothing: a space exists once something is stored in it.
         """
         from mcp_memory.service.scheduler import Scheduler
 
@@ -95,7 +95,7 @@ async def open_memory(
     what: str = "library",
     **overrides: Any,
 ) -> AsyncGenerator[Memory]:
-    """Open a store and yield its verbs; background work has ended when this returns.
+    """Open a store and yield its verbs. At the end of the block, stop the background work and close the store.
 
     `overrides` are settings by name (`home=…`, `space=…`); `now`, `embedder` and `llm` replace the clock and the
     configured models (a string is the setting). `what` is the purpose shown to other processes. Raises
@@ -118,7 +118,7 @@ def _build(
     llm: LLM | str | None,
     what: str,
 ) -> Parts:
-    """Open the store, load what the settings name and start the background threads."""
+    """Open the store, load the configured models and start the background threads."""
     from mcp_memory.core.process_registry import register
     from mcp_memory.core.telemetry import with_spans
     from mcp_memory.core.token_counts import token_counter
@@ -209,7 +209,7 @@ _TURNS_READ = 20  # together
 
 
 def _read_turns(context: SearchContext, going_on: Callable[[], bool]) -> bool:
-    """Make statements of the next turns of a space; return whether there were any turns to read.
+    """Make statements of the next turns of a space; return whether there were any and all of them were read.
 
     After the last of them, the page about the user is updated.
     """
@@ -228,7 +228,7 @@ def _read_turns(context: SearchContext, going_on: Callable[[], bool]) -> bool:
 
 
 def _open_store(settings: Settings) -> tuple[Store, EmbeddedStore | None]:
-    """Open the configured store; return it also as the store with files, None on PostgreSQL."""
+    """Open the configured store, and return it twice: as a store, and as the embedded store (None on PostgreSQL)."""
     from mcp_memory.core.telemetry import with_spans
 
     if settings.store is None:
@@ -270,9 +270,9 @@ def compress(
     space: str | None = None,
     **options: Any,
 ) -> Compressed:
-    """Return the messages compressed to a window of tokens; `options` are those of `Memory.compress`.
+    """Compress messages to a window of tokens, storing what is removed; `options` are those of `Memory.compress`.
 
-    Uses an open `memory`, or opens the memory of `settings`, `home` and `space`, by default of the environment.
+    Uses an open `memory`, or opens the memory of `settings`, `home` and `space`, by default that of the environment.
     Async code awaits `memory.compress` instead; in an event loop this raises InvalidInput.
     """
 

@@ -18,7 +18,7 @@ TORN = (
     *(zipfile.BadZipFile, zlib.error, struct.error, EOFError),
     *(UnicodeError, NotImplementedError, RuntimeError),
 )
-"""What reading an archive raises that is cut off, damaged or encrypted."""
+"""The errors of reading an archive that is cut off, damaged or encrypted."""
 
 
 @dataclass(frozen=True, slots=True)

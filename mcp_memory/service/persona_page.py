@@ -10,7 +10,7 @@ from mcp_memory.store.values import PersonaPage
 
 
 def write_persona(store: Store, space: str, now: datetime) -> None:
-    """Update the page from the stored statements, and write its file."""
+    """If the page is due, update it from the stored statements unless a model wrote it, and write its file."""
     from mcp_memory.longterm import persona
 
     if persona.due(store, space) is None:

@@ -1,4 +1,4 @@
-"""The log of recalls, and what the sessions of this process were shown in the last hour.
+"""The log of recalls, and the context that the sessions of this process were shown in the last hour.
 
 The log is written on a separate thread, so that no recall waits for the disk or fails with it. The thread starts with
 the first entry and ends with `close`, which writes the waiting entries. Entries are lost if the store cannot be written
@@ -40,7 +40,7 @@ class RecallLog:
         self._is_closed = False
 
     def note(self, space: str, entry: RecallEntry) -> None:
-        """Queue an entry. Never raises."""
+        """Queue an entry, unless the store is read-only or the log is closed. If the queue is full, drop the oldest."""
         if self._store.read_only is not None:
             return
         with self._changed:
@@ -81,7 +81,7 @@ class RecallLog:
 
 
 class RecalledContexts:
-    """What each session was shown in the last hour: its stable block, and the ids of promises."""
+    """The stable block and the promises that each session was shown in the last hour."""
 
     def __init__(self) -> None:
         self._stable_blocks = LRU[tuple[str, str], tuple[int, datetime]](_SESSIONS)

@@ -134,7 +134,7 @@ def minute(moment: datetime) -> str:
 
 
 def day(moment: datetime) -> str:
-    """Return a day as `2026-04-16`."""
+    """Return the day of a moment as `2026-04-16`."""
     return f"{moment:%Y-%m-%d}"
 
 
@@ -253,8 +253,8 @@ def _render_persona(answer: Persona) -> str:
 def render_offloaded(answer: Offloaded, *, expand: str = "expand_node") -> str:
     """Return the replacement of a result. `expand` is the reader's name of the tool that opens it.
 
-    No fence: this takes the place of the tool's output, and every later prompt pays for it. A result that is not longer
-    than its replacement is not repeated to its sender.
+    No fence: this takes the place of the tool's output, and every later prompt pays for it. The preview is left out if
+    the result is not longer than its replacement: the sender has it.
     """
     preview = answer.preview if answer.tokens_kept < answer.tokens_raw else ""
     shown = stand_in(
@@ -304,9 +304,9 @@ def _repeats(answer: Forgotten) -> Iterator[str]:
 
 
 def _passages(passages: Sequence[Passage]) -> Iterator[str]:
-    """Yield a turn with a heading, or a run of turns with a heading and their times.
+    """Yield each passage as a heading with the time, and its turn or turns.
 
-    The first heading that needs it explains the speakers and the mark of a hit.
+    The first heading of several turns explains the mark of a hit; a named speaker is introduced once.
     """
     introduced: set[str] = set()
     for passage in passages:
@@ -372,7 +372,7 @@ def _score_line(why: Found | None) -> list[str]:
 
 
 def _where_whole(passages: Sequence[Passage]) -> list[str]:
-    """Return a line on how to read shortened turns in full."""
+    """Return a line on how to read shortened turns in full, no line if all are whole."""
     cut = [passage for passage in passages if any(turn.hidden for turn in passage.turns)]
     if not cut:
         return []
@@ -419,13 +419,13 @@ def promise_state(atom: Atom) -> str:
 
 
 def quarantine_mark(reasons: Sequence[str]) -> str:
-    """Return the mark of a quarantined row."""
+    """Return the mark of a quarantined row, empty without reasons."""
     words = ", ".join(REASONS.get(reason, reason) for reason in reasons)
     return f"; not believed before a person has reviewed it: {words}" if reasons else ""
 
 
 def _doubt_mark(atom: Atom) -> str:
-    """Return the mark of a statement that a check doubts."""
+    """Return the mark of a statement that a check doubts, empty without doubts."""
     return f"; check: {', '.join(REASONS.get(doubt, doubt) for doubt in atom.doubts)}" if atom.doubts else ""
 
 

@@ -108,7 +108,10 @@ class Scheduler:
     # --- the connected agent ------------------------------------------------------------------------
 
     def lease_for_agent(self) -> LeasedJob | None:
-        """Lease the next job to the connected agent, due or not; None if there is no job with a question."""
+        """Lease the next job with a question to the connected agent, due or not; None if there is no such job.
+
+        Jobs without a question that come first are applied.
+        """
         return self._lease_next(holder=f"agent {self._holder}", lease=_AGENT_LEASE, eager=True)
 
     def answer(self, id: str, reply: str) -> Applied:
@@ -194,7 +197,10 @@ class Scheduler:
                 return None
 
     def _lease_stage(self, due: DueStage, *, holder: str, lease: timedelta, eager: bool) -> LeasedJob | Applied | None:
-        """Lease a job of the stage, or apply it if it needs no answer. Return None if there is nothing to do."""
+        """Lease a job of the stage, or apply it if it needs no answer.
+
+        Return None if there is nothing to do yet, or if the store grants no lease.
+        """
         if due.waiting and due.waiting == self._seen_waiting:
             return None
         stage, context = _stages()[due.stage], self.context()

@@ -83,7 +83,7 @@ class SharedMemory:
         return self._opened
 
     def meet(self, client: str) -> None:
-        """Register the name of a client, which other processes can see once the store is open."""
+        """Register the name of a client: other processes see it once the store is open. At most 100 names are kept."""
         if client in self._clients or len(self._clients) >= _MAX_CLIENTS:
             return
         self._clients[client] = None
@@ -131,7 +131,10 @@ class SharedMemory:
 
 
 async def _apply_retention(memory: Memory) -> None:
-    """Apply the retention policies of all spaces, each once a day by the first process to try."""
+    """Apply the retention policies of all spaces, every hour until cancelled.
+
+    Each policy runs once a day, in the first process to try.
+    """
     while True:
         with _log_errors():
             for space in await memory.spaces_with_policies():

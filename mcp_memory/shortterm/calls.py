@@ -57,7 +57,7 @@ def _title(name: str, arguments: object) -> str:
 
 
 def command_of(arguments: object) -> str:
-    """Return the command line of a call to a shell, without the `cd` and the environment before it, else ""."""
+    """Return the first command line of a call to a shell, without the `cd` and the environment before it, else ""."""
     command = _first(arguments, _COMMANDS)
     while (lead := _SHELL_LEAD.match(command)) and command[lead.end() :].strip():
         command = command[lead.end() :]
@@ -73,7 +73,7 @@ def path_of(arguments: object) -> str:
 
 
 def subject_of(arguments: object) -> str:
-    """Return the subject of a call in a few words: its question, its address, or its first informative argument."""
+    """Return the subject of a call in a few words: its address, its question, or its first informative argument."""
     if address := _first(arguments, _ADDRESSES):
         return clean(mask(_strip_url(address)), 80)
     other = next((text for _, text in _informative(arguments)), "")
@@ -88,7 +88,7 @@ def summary_line(text: str) -> str:
 def stand_in(*, node: str, ref: str, summary: str, preview: str, expand: str = "expand_node") -> str:
     """Return the text that replaces a result in the context. It is read again with every later prompt.
 
-    Both texts are masked already.
+    `summary` and `preview` are masked already.
     """
     return f"[{node} {ref}; {expand}]\n{summary}\n{preview}"
 
@@ -108,7 +108,7 @@ def _informative(arguments: object) -> Iterator[tuple[str, str]]:
 
 
 def _first(arguments: object, names: tuple[str, ...]) -> str:
-    """Return the text of the first of these arguments that has one, else ""."""
+    """Return the text of the first of these arguments that is not empty, else ""."""
     if not isinstance(arguments, Mapping):
         return ""
     by_name = {str(key).casefold(): value for key, value in cast("Mapping[Any, object]", arguments).items()}

@@ -233,7 +233,11 @@ def due_canvases(store: Store, space: str, now: datetime, *, eager: bool = False
 
 
 def plan(context: StageContext[Store], *, session: str | None, smaller: int) -> CanvasBasis | None:
-    """Choose the due canvas with the most new steps that has at least `NODES` nodes."""
+    """Choose the due canvas with the most new steps that has at least `NODES` nodes; None if there is none.
+
+    If no canvas is due, the canvases due with `eager` are the candidates. `smaller` is the number of failed attempts,
+    each of which halves the number of nodes to show.
+    """
     store, space, now = context.store, context.space, context.now
     for due in due_canvases(store, space, now) or due_canvases(store, space, now, eager=True):
         state = _state(context, due.canvas)
@@ -325,7 +329,10 @@ def _fence(text: str) -> str:
 
 
 def apply(context: StageContext[Store], work: Work, basis: CanvasBasis, reply: CanvasReply | None) -> Applied:
-    """Store the valid parts as one patch. Raises InvalidInput if there are proposals and none is valid."""
+    """Store the valid parts as one patch, complete the task if the reply declares it over, and close the job.
+
+    Raises InvalidInput if all proposals are refused, Conflict if the job is no longer open.
+    """
     result = CheckedReply(patch=Patch(), kept=[], refused=[])
 
     def outcome() -> dict[str, int]:

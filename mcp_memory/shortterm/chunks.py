@@ -73,7 +73,7 @@ def index(
     start: int = 0,
     going_on: Callable[[], bool] = lambda: True,
 ) -> None:
-    """Index the runs of a ref after byte `start`. Returns early if another process indexes it."""
+    """Index the runs of a ref after byte `start`. Stops if another process indexes it, or `going_on` returns False."""
     waiting = chunks_of(data, start=start)
     batch = _batch(waiting)
     while True:

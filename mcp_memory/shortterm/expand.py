@@ -137,7 +137,10 @@ class _ExpandQuery:
 
 
 def _fit(query: _ExpandQuery, window: Window, counter: TokenCounter, max_tokens: int) -> Expansion:
-    """Return the longest answer within the budget: all of the window, else an estimate, shortened until it fits."""
+    """Return the longest answer within the budget: all of the window, else an estimate, shortened until it fits.
+
+    Raises InvalidInput if nothing fits.
+    """
     everything = window.cut(window.length).text
     for brief in (False, True):
         answer = _answer(query, window, window.length, brief=brief)
@@ -262,7 +265,7 @@ def _grep_window(raw: str, pattern: str, start: int, max_tokens: int) -> Window:
 
 
 def has_match(raw: str, pattern: str) -> bool:
-    """Return whether a line matches a pattern."""
+    """Return whether a line matches a pattern. Raises InvalidInput for an invalid or too slow pattern."""
     return any(hit for *_, hit in _grep_lines(raw, _searcher(pattern, len(raw))))
 
 
@@ -286,7 +289,7 @@ def _grep_lines(raw: str, search: Callable[[str], bool]) -> Iterator[tuple[int, 
 def _searcher(pattern: str, chars: int) -> Callable[[str], bool]:
     """Return a predicate of lines, which raises InvalidInput if all calls together take too long.
 
-    It ignores case unless the pattern has upper-case letters.
+    It ignores case unless the pattern has upper-case letters. Raises InvalidInput for an invalid pattern.
     """
     import regex  # late: only this view needs it
 
@@ -406,7 +409,10 @@ PLAIN_NAME, NAMED = re.compile(r"\['([A-Za-z_]\w*)'\]"), r".\1"
 
 
 def _answer_json_path(raw: str, path: str) -> tuple[int, str]:
-    """Return the number of matches, and the answer: a single value, or several after their paths."""
+    """Return the number of matches, and the answer: the value, several values after their paths, or the top level.
+
+    Raises InvalidInput for a text that is not JSON, and for an invalid or too expensive path.
+    """
     value = _parse_json(raw)
     try:
         matches = _query(value, path)
@@ -422,7 +428,7 @@ def _answer_json_path(raw: str, path: str) -> tuple[int, str]:
 
 
 def _parse_json(raw: str) -> Any:
-    """Return the value, or the list of values of JSON lines."""
+    """Return the value of a text, or the list of values of JSON lines. Raises InvalidInput for anything else."""
     try:
         return json.loads(raw)
     except RecursionError:
@@ -441,7 +447,7 @@ def _parse_json(raw: str) -> Any:
 
 
 def _query(value: Any, path: str) -> list[tuple[str, Any]]:
-    """Return the path and value of each match."""
+    """Return the path and value of each match. Raises InvalidInput for an invalid or too expensive path."""
     import jsonpath  # late: 40 ms that most answers never need
     from jsonpath.function_extensions import Match, Search
 

@@ -73,7 +73,8 @@ def expand(
     `text` is the text of a target outside the canvases, and is shown like raw text.
     View `raw`, `lines` or `json_path` of a node, group or canvas shows the raw text of its newest record, `grep` that
     of its newest record with a match.
-    Raises NotFound for an unknown id, with similar ids; InvalidInput for a view, range or cursor.
+    Raises NotFound for an unknown id, with similar ids; InvalidInput for a wrong view, range, pattern, path, cursor or
+    budget.
     """
     if max_tokens < MIN_TOKENS:
         raise InvalidInput(f"max_tokens is {max_tokens}; the least that can be shown is {MIN_TOKENS}.")
@@ -101,7 +102,7 @@ def expand(
 
 
 def _view(view: str | None, arguments: Mapping[Layer, str | None], cursor: str | None) -> Layer | None:
-    """Return the view that the arguments select, or None if the target decides."""
+    """Return the view that the arguments select, None if the target decides. Raises InvalidInput if they conflict."""
     name = (view or "").strip().lower()
     if name and name not in _VIEWS:
         raise InvalidInput(f"view {clean(name, 40)!r} is unknown. Allowed: records, raw, lines, grep, json_path.")
@@ -123,7 +124,7 @@ def _view(view: str | None, arguments: Mapping[Layer, str | None], cursor: str |
 
 
 def _find_records(store: Store, space: str, target: str) -> tuple[str, list[Record]]:
-    """Return the title of a target, and its records, oldest first."""
+    """Return the title of a target, and its records, oldest first. Raises NotFound, with similar ids."""
     if not _NODE.fullmatch(target):
         row = (
             store.read(space, canvas_rows.canvas, int(target))

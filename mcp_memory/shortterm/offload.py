@@ -111,7 +111,8 @@ def offload(
     recent conversation; `turns` are its last turns, which may end the task or begin another. All may be empty.
     With `books`, the saving of a replaced result is entered in the ledger. A result over `chunks.AT_ONCE` is indexed
     later.
-    Raises InvalidInput for a result that is empty or over 128 MB, a path-like task, or an unknown node id.
+    A result that was stored before is not stored again, as `note` says. Raises InvalidInput for a result that is empty
+    or over 128 MB, a path-like task, or an unknown node id; StoreUnavailable after too many conflicts.
     """
     request, result = _mask_request(request)
     synopsis, text = _describe(request, result, talk)
@@ -229,7 +230,7 @@ def _answer(store: Store, row: CanvasRow, record: Record, synopsis: Synopsis, no
 
 
 def _check(request: OffloadRequest) -> bytes:
-    """Return the bytes of the result. Lone surrogates of a str become three bytes each."""
+    """Check a request and return the bytes of its result; a lone surrogate becomes three bytes. Raises InvalidInput."""
     if not clean(request.tool_name, 60):
         raise InvalidInput("tool_name is empty. Name the tool whose result this is.")
     if request.status not in (None, *get_args(StepStatus)):
@@ -310,7 +311,7 @@ def _describe(request: OffloadRequest, result: Raw, talk: str) -> tuple[Synopsis
 
 
 def tokens_of(text: str, counter: TokenCounter) -> int:
-    """Count the tokens of a text; those of a very long one are estimated from samples."""
+    """Return the number of tokens of a text, estimated from samples if it is very long."""
     if len(text) <= COUNTED_CHARS:
         return counter.count(text)
     step = len(text) // SAMPLES

@@ -61,7 +61,10 @@ _ATTEMPTS = 20
 
 
 def commit(context: StageContext[Store], work: Work, store: Callable[[], None]) -> None:
-    """Call `store`, again after each conflict with another writer. Raises Conflict if the job is no longer open."""
+    """Call `store`, again after each conflict with another writer.
+
+    Raises Conflict if the job is no longer open, or after many conflicts.
+    """
     for _ in range(_ATTEMPTS):
         try:
             return store()

@@ -56,7 +56,7 @@ class Sample:
 
 
 def sample(data: bytes, *, chars: int, tool: str, arguments: object = None, task: str = "") -> Sample:
-    """Return a sample of a result of about `chars` characters. Bytes that are not UTF-8 become U+FFFD.
+    """Return a sample of about `chars` characters from a result. Bytes that are not UTF-8 become U+FFFD.
 
     Its preview prefers words of the call and the task.
     """
@@ -154,7 +154,7 @@ def _position(store: Store, space: str) -> int:
 
 
 def plan(context: StageContext[Store], *, session: str | None, smaller: int) -> SummaryBasis | None:
-    """Choose the next candidates."""
+    """Choose the next candidates, None if there are none. Each failed attempt (`smaller`) halves their number."""
     after = _position(context.store, context.space)
     due = due_records(context.store, context.space, context.now, limit=max(1, AT_ONCE >> smaller))
     numbers = [record.number for record in due]
@@ -172,7 +172,7 @@ class _Candidate:
     task: str
     sample: Sample
     raw: str
-    """The arguments and the result."""
+    """The arguments and the result; of a large result, its beginning and end."""
     canvas_text: str
 
     def source(self) -> str:
@@ -237,7 +237,10 @@ def _fence(text: str) -> str:
 
 
 def apply(context: StageContext[Store], work: Work, basis: SummaryBasis, reply: SummaryReply | None) -> Applied:
-    """Store the valid summaries. Raises InvalidInput if none is valid."""
+    """Store the valid summaries, also on the canvases, and close the job.
+
+    Raises InvalidInput if all summaries are refused, Conflict if the job is no longer open.
+    """
     candidates = _candidates(context, basis) if reply else []
     lines = {line.id: line for line in reversed(reply.summaries)} if reply else {}
     others = "\n".join(f"{candidate.sample.text}\n{candidate.canvas_text}" for candidate in candidates)
@@ -276,7 +279,10 @@ def apply(context: StageContext[Store], work: Work, basis: SummaryBasis, reply: 
 
 
 def _fault(line: SummaryLine | None, candidate: _Candidate, others: str) -> str | None:
-    """Return why a summary is refused. Its names may be from the task's other results, its numbers may not."""
+    """Return why a summary is refused, None if it is valid.
+
+    Its names may be from the other results of the question, its numbers may not.
+    """
     if line is None:
         return "the reply has no line for it"
     text = summary_line(line.summary)

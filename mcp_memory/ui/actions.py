@@ -1,4 +1,4 @@
-"""Actions that forms run, by name. `run` checks the right, runs the action, and returns where to go.
+"""Actions that forms run, by name. `run` checks the right, runs the action, and returns the next address or page.
 
 An action calls verbs of `Memory`. It returns the address of the next page, which confirms the action, or a page that is
 shown only once. Tokens, backups and purging are for the owner, whatever the right.
@@ -132,13 +132,16 @@ def names() -> Collection[str]:
 
 
 def own_path(path: str) -> str | None:
-    """Return a path of this interface that a form names; None for any other address."""
+    """Return the path if it is an address of this interface, else None."""
     steps = path.partition("?")[0].split("/")
     return path if _PATH.fullmatch(path) and not {"..", "."} & set(steps) else None
 
 
 async def run(name: str, call: Call) -> str | Page:
-    """Run an action. Raises NotFound for an unknown one, Forbidden without the right, and what its verbs raise."""
+    """Run an action; return the address of the next page, or a page that is shown only once.
+
+    Raises NotFound for an unknown action, Forbidden without the right, and the errors of its verbs.
+    """
     action = _ACTIONS.get(name)
     if action is None:
         raise NotFound(t("actions.unknown", name=one_line(name, 40)))

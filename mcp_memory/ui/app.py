@@ -233,7 +233,7 @@ class Interface:
         return session if session is not None and await self._goes_on(session) else None
 
     async def _goes_on(self, session: Session) -> bool:
-        """Return whether a session is still open. Ends a session whose token has ended."""
+        """End a session whose token is no longer valid; return whether the session is still open."""
         if not self._sessions.is_open(session):
             return False
         ask = session.reader.is_good
@@ -374,7 +374,7 @@ def _import_pages() -> None:
 
 
 async def warm_up(memory: Memory) -> None:
-    """Load what the first pages need: their modules, and those that explain a search."""
+    """Load the modules of the pages, and those that explain a search."""
     await anyio.to_thread.run_sync(_import_pages)
     with suppress(McpMemoryError):
         await memory.explain("warm up", limit=1)

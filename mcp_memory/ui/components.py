@@ -85,7 +85,7 @@ def time_span(first: datetime, last: datetime) -> Element:
 
 # --- texts of the memory ----------------------------------------------------------------------------
 def memory_text(text: str, *, class_: str | None = None, tag: str = "span") -> Element:
-    """Return a text of the memory unchanged, with its own direction and hidden characters made visible."""
+    """Return a text of the memory without hidden characters, and with its own direction."""
     return el(tag, remove_hidden(text), dir="auto", class_=class_)
 
 
@@ -225,7 +225,7 @@ def pager(path: str, cursor: str | None, text: str, **query: object) -> Element 
 
 # --- rows of the memory -----------------------------------------------------------------------------
 def statement_row(atom: Atom) -> Element:
-    """Return a statement in a line or two: its text, kind, dates, speaker, quarantine and entities."""
+    """Return a statement in a line or two: its text, id, kind, dates, source, quarantine and entities."""
     ended = atom.valid_to is not None
     return el(
         "div",
@@ -298,6 +298,9 @@ def form(view: View, name: str, *children: Any, needs: Right = "admin", class_: 
 
 def action(view: View, name: str, text: str, *, needs: Right = "admin", kind: str = "", key: str | None = None,
            **values: object) -> Element | None:  # fmt: skip
-    """Return a button that runs an action at once. `kind` is its style, danger or main; `key` its keyboard shortcut."""
+    """Return a button that runs an action at once; None if the reader lacks the right.
+
+    `kind` is its style (danger or main), `key` its keyboard shortcut.
+    """
     button = el("button", text, class_=kind or None, data_key=key)
     return form(view, name, button, needs=needs, class_="inline", id_=None, **values)

@@ -224,7 +224,10 @@ class _Page:
         return [el("del", cite), " ", el("span", instead, class_="badge warn")]
 
     def _name_link(self, inside: str) -> Node:
-        """Return the link for `[[Name]]` or `[[Name|as shown]]`: to the scene of that name, else to the entity."""
+        """Return the link for `[[Name]]` or `[[Name|as shown]]`: to the scene of that name, else to the entity.
+
+        Without a name it stays text.
+        """
         name, _, shown = (raw.strip() for raw in inside.partition("|"))
         if not name:
             return f"[[{inside}]]"

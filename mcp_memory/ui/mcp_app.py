@@ -77,7 +77,8 @@ def fit_page(page: Page, path: str) -> AppView:
 def _fit_trees(trees: list[Any], room: int) -> list[Any]:
     """Return trees cut to `room` bytes of JSON.
 
-    If the others fit in half of it, only the largest tree is cut; otherwise the trees at the end are.
+    If the other trees fit into half of it, only the largest tree is cut. Otherwise the first tree that does not fit is
+    cut, and the trees after it are left out.
     """
     sizes = [len(to_json(node)) + 1 for node in trees]
     if sum(sizes) <= room:

@@ -89,7 +89,10 @@ def check_origin(request: Request, host: str | None) -> None:
 
 
 async def read_form(request: Request) -> Mapping[str, str]:
-    """Return the fields of a form, with repeated fields joined by spaces. Raises Rejected."""
+    """Read the body of a form and return its fields, with repeated fields joined by spaces.
+
+    Raises Rejected for another content type, and for a body that is too large, too slow or malformed.
+    """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
         raise Rejected(415, t("http.body"))
@@ -127,7 +130,7 @@ def _files() -> dict[str, _File]:
 
 
 async def static_file(request: Request, name: str) -> Response | None:
-    """Return a file of the interface, None for an unknown name. Browsers cache it and revalidate."""
+    """Return a file of the interface, without its content if the browser has it; None for an unknown name."""
     if name not in _STATIC:
         return None
     file = (await anyio.to_thread.run_sync(_files))[name]
@@ -176,7 +179,7 @@ class Streams:
         return self._open[session] < _MAX_STREAMS
 
     async def of(self, session: bytes, memory: Memory, goes_on: Callable[[], Awaitable[bool]]) -> AsyncGenerator[bytes]:
-        """Yield events for an open page while `goes_on` returns True."""
+        """Count a stream as open, and yield its events while `goes_on` returns True, until `stop` is called."""
         self._open[session] += 1
         try:
             after, quiet = await memory.last_change(), 0.0
@@ -199,7 +202,7 @@ class Streams:
 
 
 async def _changed_topics(memory: Memory, after: int) -> tuple[list[str] | None, int]:
-    """Return the topics changed since `after` (None if unchanged), and the number of the last change."""
+    """Return the topics changed since `after` (None if none, or if the store fails), and the last change seen."""
     try:
         now = await memory.last_change()
         if now == after:

@@ -62,7 +62,10 @@ class Authenticator(Protocol):
     """Checks keys: `OneTimeKeys` here, tokens in `server.authentication`."""
 
     async def authenticate(self, key: str, address: str) -> Reader | None:
-        """Return the reader that a key admits, None for a wrong key; `address` is the client's. Raises TooManyKeys."""
+        """Return the reader that a key admits, None for a wrong key; a one-time key is used up by this.
+
+        `address` is the client's. Raises TooManyKeys.
+        """
         ...
 
 
@@ -75,7 +78,7 @@ class OneTimeKeys:
         self._wrong = deque[float]()
 
     def new(self) -> str:
-        """Return a new key; it is put into the fragment of an address."""
+        """Create a key, accept it for a minute, and return it; it is put into the fragment of an address."""
         key = secrets.token_urlsafe(_BYTES)
         self._keys[_hash(key)] = self._clock() + KEY_SECONDS
         return key
@@ -121,9 +124,9 @@ class Sessions:
         return cookie
 
     def of(self, cookie: str | None, *, by_reader: bool = True) -> Session | None:
-        """Return the session of a cookie, None if it has ended.
+        """Note the use of the session of a cookie, and return it; None if it has ended.
 
-        Requests that a page makes by script are not `by_reader`, so they do not keep an unused session open.
+        Requests that a page makes by script are not `by_reader`: they do not count as use.
         """
         id = _hash(cookie or "")
         session = self._open.get(id)

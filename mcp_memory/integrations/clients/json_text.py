@@ -61,7 +61,7 @@ class JsonChild:
 
 
 def read_json(text: str, dialect: Dialect = "jsonc") -> Any:
-    """Return the value of a text; an empty one (or only comments) reads as `{}`. Raises BadJson."""
+    """Return the value of a text; a text that is empty or only comments reads as `{}`. Raises BadJson."""
     try:  # most files are plain JSON, which the standard library reads ten times as fast
         return json.loads(text.removeprefix(BOM), parse_constant=_reject_constant)
     except (ValueError, RecursionError):
@@ -113,7 +113,7 @@ class _JsonReader:
     dialect: Dialect
 
     def skip(self, at: int) -> int:
-        """Skip white space and comments; return where the next token begins."""
+        """Return where the next token begins, after white space and comments. Raises BadJson."""
         while True:
             if match := _SPACE.match(self.text, at):
                 at = match.end()
@@ -193,7 +193,7 @@ _REST_OF_LINE = re.compile(r"(?:[ \t]|/\*(?:(?!\*/)[^\r\n])*\*/)*(?://[^\r\n]*)?
 
 
 def rewrite_json(text: str, value: Any, dialect: Dialect = "jsonc") -> str:
-    """Change the text so that it reads as `value`. Raises BadJson if the text cannot be parsed."""
+    """Return the text, changed so that it reads as `value`. Raises BadJson if the text cannot be parsed."""
     root = parse_json(text, dialect)
     style = _JsonStyle.of(text, root)
     while not is_minified(text) and (crowded := _find_crowded(text, root, value, style)):

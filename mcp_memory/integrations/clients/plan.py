@@ -91,8 +91,8 @@ def check_writable(file: ConfigFile) -> None:
 def write_config(file: ConfigFile, data: bytes, *, backup: bool = False) -> None:
     """Replace or create the file; with `backup`, write its old content to the backup first.
 
-    Raises Refused if the file has changed since it was read, StoreUnavailable if it cannot be written. It is then
-    unchanged.
+    Raises Refused if the file has changed since it was read, StoreUnavailable if it cannot be written. In both
+    cases the file is unchanged.
     """
     check_writable(file)
     contents = {file.target: data}
@@ -117,7 +117,7 @@ def write_config(file: ConfigFile, data: bytes, *, backup: bool = False) -> None
 
 
 def delete_config(file: ConfigFile) -> None:
-    """Delete the file. Raises as `write_config`."""
+    """Delete the file. Raises as `write_config` does."""
     check_writable(file)
     try:
         _check_unchanged(file)
@@ -198,7 +198,10 @@ def find_installed(part: ConfigPart) -> tuple[dict[str, Any] | None, bool]:
 
 
 def find_plugins(project: Path | None) -> dict[str, bool]:
-    """Return our plugins in Claude Code and whether each is enabled, everywhere or in a project."""
+    """Return our plugins in Claude Code and whether each is enabled, everywhere or in a project.
+
+    Raises as `plan_install` does.
+    """
     enabled: dict[str, bool] = {}
     for path in map(Path, programs.plugin_files(programs.this_machine(), project)):
         document = _parse(decode(read_config(path).data, path), "json", path)
@@ -229,7 +232,7 @@ def plan_install(part: ConfigPart) -> ConfigChange:
 
 
 def plan_removal(part: ConfigPart) -> ConfigChange:
-    """Plan to remove our part from its file, in whatever form it is there."""
+    """Plan to remove our part from its file, in whatever form it is there. Raises as `plan_install` does."""
     file = read_config(part.path)
     text = decode(file.data, part.path)
     now = _parse(text, part.format, part.path)
@@ -259,7 +262,10 @@ def plan_setting(config: Path, name: str, value: str) -> ConfigChange:
 
 
 def apply_changes(changes: Iterable[ConfigChange]) -> None:
-    """Write all changes; if one fails, undo those before it."""
+    """Write all changes, then delete the backups of restored files.
+
+    If a change fails, the changes before it are undone, and its error is raised.
+    """
     done: list[ConfigChange] = []
     try:
         for change in (change for change in changes if change.changes):

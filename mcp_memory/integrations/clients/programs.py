@@ -257,7 +257,7 @@ def find_server(document: Document, client: ClientProgram, name: str) -> dict[st
 def add_server(document: Document, client: ClientProgram, name: str, new: Mapping[str, Any]) -> dict[str, Any]:
     """Return the document with our entry; other members of an existing entry of ours are kept.
 
-    Raises Refused if the name belongs to another server.
+    Raises Refused if the name belongs to another server, WrongShape for a document that the client would not accept.
     """
     old = find_server(document, client, name) or {}
     if old and not is_ours(old):
@@ -272,7 +272,7 @@ def add_server(document: Document, client: ClientProgram, name: str, new: Mappin
 
 
 def remove_server(document: Document, client: ClientProgram, name: str, *, emptied: bool) -> dict[str, Any]:
-    """Return the document without that entry; with `emptied`, also without `key` if no server is left."""
+    """Return the document without that entry; with `emptied`, also without the client's `key` if no server is left."""
     servers = {key: value for key, value in _member(document, client.key).items() if key != name}
     if servers or not emptied:
         return {**document, client.key: servers}
@@ -280,7 +280,7 @@ def remove_server(document: Document, client: ClientProgram, name: str, *, empti
 
 
 def is_ours(entry: Mapping[str, Any]) -> bool:
-    """Return whether an entry starts the server of this program, in any of the ways."""
+    """Return whether an entry starts the server of this program, by any of its names."""
     words = _arguments(entry)
     return _starts_this_program(str(entry.get("command", "")), words) and "serve" in words and "wrap" not in words
 
@@ -299,15 +299,16 @@ def _arguments(entry: Mapping[str, Any]) -> list[str]:
 
 # --- the hooks --------------------------------------------------------------------------------------
 def find_hooks(document: Document) -> dict[str, list[Any]]:
-    """Return our groups of hooks by event."""
+    """Return our groups of hooks by event, without events that have none. Raises WrongShape."""
     ours = {event: [group for group in groups if _is_our_group(group)] for event, groups in _events(document)}
     return {event: groups for event, groups in ours.items() if groups}
 
 
 def set_hooks(document: Document, hooks: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
-    """Replace our hooks and keep everyone else's in place.
+    """Return the document with `hooks` in place of our present hooks; all other hooks stay in place.
 
-    Raises Refused if our plugin is enabled in Claude Code: it brings the same hooks, and each would run twice.
+    Without `hooks`, the document stays as it is. Raises Refused if our plugin is enabled in Claude Code: it brings the
+    same hooks, and each would run twice.
     """
     if not hooks or find_hooks(document) == hooks:
         return dict(document)
@@ -441,13 +442,13 @@ def app_link(client: ClientProgram, name: str, entry: Mapping[str, Any]) -> str:
 
 
 def web_link(client: ClientProgram, name: str) -> str:
-    """Return an install link for the published program that web pages may contain."""
+    """Return an install link for the published program that web pages may contain. Raises as `app_link` does."""
     link = app_link(client, name, server_entry(client, COMMAND, {}))
     return link.replace(_CURSOR_APP, _CURSOR_WEB) if client.name == "cursor" else _VSCODE_WEB + quote(link, safe="")
 
 
 def badge(client_name: str, name: str = "memory") -> str:
-    """Return a button in Markdown that installs the published program."""
+    """Return a button in Markdown that installs the published program. Raises as `app_link` does."""
     client = client_named(client_name)
     link = web_link(client, name)
     return f"[![Install in {client.title}]({_PICTURES[client.name]})]({link})"

@@ -44,7 +44,7 @@ class Greeting:
 
 
 def expand_variables(text: str, environ: Mapping[str, str]) -> str:
-    """Expand `${NAME}`, `${env:NAME}` and `${NAME:-default}` as clients do."""
+    """Expand `${NAME}`, `${env:NAME}` and `${NAME:-default}` as clients do; an unknown variable is empty."""
     return _REFERENCE.sub(lambda match: environ.get(match[1]) or match[2] or "", text)
 
 

@@ -46,7 +46,7 @@ def read_toml(text: str) -> dict[str, Any]:
 
 
 def rewrite_toml(text: str, value: Mapping[str, Any]) -> str:
-    """Change the tables of the second level to those of `value`.
+    """Return the text with the tables of the second level changed to those of `value`.
 
     Raises BadToml if the text cannot be parsed, or if anything else would have to change.
     """
@@ -75,7 +75,7 @@ def rewrite_toml(text: str, value: Mapping[str, Any]) -> str:
 
 
 def toml_table(path: Keys, values: Mapping[str, Any]) -> str:
-    """Write a table: its header, its values, then its subtables."""
+    """Return the text of a table: its header, its values, then its subtables."""
     inner = {key: cast("dict[str, Any]", value) for key, value in values.items() if isinstance(value, dict)}
     lines = [f"{_key(key)} = {_value(value)}\n" for key, value in values.items() if key not in inner]
     head = f"[{'.'.join(map(_key, path))}]\n" if lines or not inner else ""

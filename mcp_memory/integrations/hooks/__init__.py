@@ -58,7 +58,7 @@ _MAX_SECONDS: Mapping[tuple[str, Kind], int] = {("codex", "end"): 3}
 
 
 def hooks_of(client: str, command: Sequence[str]) -> dict[str, Any]:
-    """Return the value of `hooks` in a client's configuration, each with its command; `{}` for a client without hooks.
+    """Return the value of `hooks` in a client's configuration: our hook for each event, `{}` for an unknown client.
 
     `command` starts `mcp-memory`: a program and its arguments, with options such as `--home`.
     """

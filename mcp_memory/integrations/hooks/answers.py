@@ -65,7 +65,7 @@ _OF_SUBAGENTS = "agent_id"
 
 
 def parse_event(client: str, name: str, payload: object) -> HookEvent | None:
-    """Parse a hook's input; None if there is nothing to do: an unknown event, or a field is missing.
+    """Parse a hook's input; None for an unknown client or event, without a conversation, and for sub-agents.
 
     Events of sub-agents are ignored: their contexts are short, their tools few, and they do not talk to the user.
     """
@@ -171,7 +171,7 @@ async def recall_beyond_context(memory: Memory, session: str, prompt: str, *, sh
 
 
 async def warm_up(memory: Memory) -> None:
-    """Load in advance what the first prompt and the first large output need. Remote models are not called."""
+    """Load the modules and models for the first prompt and the first large output. Remote models are not called."""
     await anyio.to_thread.run_sync(_load_lazily, memory.settings.tokenizer)
     if memory.settings.embedder.startswith(_LOCAL):
         await memory.recall_beyond("What is known here?", known="", session="none", is_rehearsal=True)
@@ -187,7 +187,10 @@ def _load_lazily(tokenizer: Any) -> None:
 
 
 async def record_summary(memory: Memory, session: str, summary: str) -> None:
-    """Record the summary of a compaction. The log contains it too, under the same id, so it is stored once."""
+    """Record the summary of a compaction and note the compaction, unless the summary is recorded already.
+
+    The log contains it too, under the same id.
+    """
     text = extract_summary(summary)
     if text.strip():
         id = summary_id(text)
@@ -230,7 +233,7 @@ class Conversations:
         return self._some_ended and not self._live
 
     async def answer(self, event: HookEvent) -> HookAnswer:
-        """Process an event. Raises what Memory raises; unfinished work is repeated later."""
+        """Process an event and return the answer. Raises the errors of Memory; unfinished work is repeated later."""
         if event.kind != "end":
             self._live.add(event.session)
         match event.kind:
@@ -275,7 +278,7 @@ class Conversations:
             await self.following.schedule(note, AT_THE_END)
 
     def note_delivered(self, event: HookEvent, answer: HookAnswer) -> None:
-        """Remember what the model has been shown, once the answer has arrived."""
+        """Remember the shown text of an answer that has arrived."""
         if answer.shown_text:
             self._shown.get_or_put(event.session, list[str]).append(answer.shown_text)
 
@@ -292,7 +295,7 @@ class Conversations:
         return _answer_with_text(event, text)
 
     async def _warm(self, memory: Memory) -> None:
-        """Load what the first prompt needs and follow grown logs, while the user types. Errors are only logged."""
+        """Warm up and follow grown logs, while the user types. Errors are only logged."""
         try:
             await warm_up(memory)
             await self._follow_grown(memory)

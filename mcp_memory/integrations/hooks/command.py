@@ -51,7 +51,7 @@ class _DaemonTimeout(Exception):
 
 
 def run(event: str, client: str, home: Path | None, space: str | None) -> None:
-    """Print the daemon's answer to an event. Never raises, and prints nothing else."""
+    """Read an event's input from standard input and print the daemon's answer. Never raises, prints nothing else."""
     try:
         sys.stdout.buffer.write(answer(event, client, sys.stdin.buffer.read(), home=home, space=space))
         sys.stdout.buffer.flush()
@@ -60,7 +60,10 @@ def run(event: str, client: str, home: Path | None, space: str | None) -> None:
 
 
 def answer(event: str, client: str, payload: bytes, *, home: Path | None = None, space: str | None = None) -> bytes:
-    """Return what the hook prints; empty without an answer in time."""
+    """Ask the daemon, starting it if needed, and return its answer; empty without an answer in time.
+
+    Without an answer, an event that only captures leaves a note for the next daemon.
+    """
     files = daemon_files(home, space)
     if files is None:
         return b""
@@ -91,7 +94,7 @@ def _leave_note(files: DaemonFiles, client: str, payload: bytes, *, flushed: boo
 
 
 def _ask(files: DaemonFiles, question: bytes, deadline: float) -> bytes | None:
-    """Return the daemon's answer; None without a daemon. Raises _DaemonTimeout."""
+    """Ask the daemon and return its answer; None without a daemon. Raises _DaemonTimeout."""
     endpoint = DaemonEndpoint.read(files.file)
     if endpoint is None:
         return None
@@ -150,7 +153,7 @@ def _exchange(stream: BufferedRWPair, question: bytes) -> bytes:
 
 
 def _start_and_ask(files: DaemonFiles, question: bytes, deadline: float) -> bytes | None:
-    """Start a daemon and return its answer; None if it cannot start, or not in time. Raises _DaemonTimeout."""
+    """Start a daemon, ask it and return its answer; None if it does not start in time. Raises _DaemonTimeout."""
     folder = next(above for above in (files.folder, *files.folder.parents) if above.exists())
     if not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)) or _failed_lately(files):
         return None

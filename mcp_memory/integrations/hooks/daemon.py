@@ -68,7 +68,7 @@ class DaemonMemory:
         self._rests_until = 0.0
 
     async def memory(self) -> Memory:
-        """Return the open memory. Raises what opening it raises, and StoreUnavailable for a while after a failure.
+        """Open the memory if needed, and return it. Raises the errors of opening, then StoreUnavailable for a while.
 
         Raises HomeGone if the home that this process was started for is gone: pending logs would be read into a new
         home.
@@ -110,7 +110,7 @@ _LOG_BYTES = 200_000
 
 
 def main(arguments: list[str]) -> int:
-    """Run the daemon for these arguments: home, space (or empty), settings key."""
+    """Run the daemon for these arguments (home, space or "", settings key), and return the exit code."""
     home, space, key = arguments
     files = DaemonFiles(Path(home), space or None, key)
     make_folders(files)
@@ -140,7 +140,7 @@ class _PrivateLog(logging.handlers.RotatingFileHandler):
 
 
 def _acquire_lock(files: DaemonFiles) -> IO[bytes] | None:
-    """Return the locked lock file; None if another process has the lock."""
+    """Lock the lock file and return it; None if another process keeps the lock."""
     file = io.FileIO(files.lock, "ab", opener=opener)
     until = time.monotonic() + _LOCKING_S
     while not _try_lock(file):
@@ -256,7 +256,7 @@ class HookDaemon:
                     self._conversations.note_delivered(event, answer)
 
     async def _answer_in_time(self, event: HookEvent) -> HookAnswer:
-        """Return the answer if it is ready while its hook waits, else an empty one; the work then continues.
+        """Return the answer if it is ready while its hook waits, else an empty answer; the work then continues.
 
         While earlier work is late, tool outputs are not processed at all.
         """

@@ -165,7 +165,7 @@ class PendingLog:
     log: str
     client: str
     conversation: str
-    """The client's own id of it; empty where it is not known."""
+    """The client's id of the conversation, empty if unknown."""
     flushed: bool = False
 
     def save(self, files: DaemonFiles) -> None:
@@ -193,7 +193,7 @@ class PendingLog:
 
 
 def pending_logs(files: DaemonFiles) -> list[PendingLog]:
-    """Return the notes for the files' space; invalid ones are deleted."""
+    """Delete invalid notes, and return the notes of the files' space."""
     notes: list[PendingLog] = []
     for file in sorted(files.waiting.glob("*.json")):
         try:

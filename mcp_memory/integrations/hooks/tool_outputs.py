@@ -1,6 +1,6 @@
 """Offloads large tool outputs: kept whole, and replaced by a note in the model's context.
 
-Files read in order to edit them, parts of files, and results of this memory's tools are left alone. Claude Code accepts
+Parts of files and results of this memory's tools are left alone; the threshold is higher for files. Claude Code accepts
 a replacement only in the tool's exact shape; otherwise it uses the original and shows the user an error. So a response
 of unknown shape has no parts and is left alone. Its MCP tools respond with one string (their structured content, as
 JSON) or with a list of blocks. Codex accepts one text in place of any response.
@@ -77,13 +77,13 @@ def parts_of(client: Agent, tool: str, response: object) -> list[OutputPart]:
 
 
 def full_output_path(tool: str, response: object) -> str | None:
-    """Return the path of the file with the full output, if `stdout` has only its beginning."""
+    """Return the path of the file with the full output if `stdout` has only its beginning, else None."""
     path = cast("dict[str, Any]", response).get(_ELSEWHERE[0]) if isinstance(response, dict) else None
     return path if tool == "Bash" and isinstance(path, str) else None
 
 
 def replace_parts(response: Any, notes: Mapping[KeyPath, str]) -> Any:
-    """Return the response with each note in place of its part; everything else stays."""
+    """Return the response with each note in place of its part, and without the path of the full output."""
     if () in notes:
         return notes[()]
     answer: Any = json.loads(json.dumps(response))

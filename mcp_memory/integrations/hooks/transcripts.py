@@ -143,7 +143,7 @@ class LogFollower:
             self._prompts.setdefault(session, deque(maxlen=_PROMPTS)).append(prompt)
 
     async def schedule(self, note: PendingLog, delays: Sequence[float] = AFTER_A_TURN) -> None:
-        """Schedule readings of a log after each of the delays, replacing those scheduled before."""
+        """Schedule readings of a log after each of the delays, in place of earlier schedules, and note it on disk."""
         now = asyncio.get_running_loop().time()
         before = [due.note for due in self._due if due.note.log == note.log]
         last = replace(note, flushed=note.flushed or any(earlier.flushed for earlier in before))
@@ -166,7 +166,7 @@ class LogFollower:
                 await wait_at_most(self._bell.wait(), wait)
 
     def finish(self) -> None:
-        """Read all scheduled logs now, once each, and end `run`."""
+        """Make `run` read all scheduled logs now, once each, and end."""
         self._finishing = True
         self._bell.set()
 
@@ -202,7 +202,10 @@ class LogFollower:
                 await anyio.to_thread.run_sync(note.discard, self._files)
 
     async def _read(self, memory: Memory, note: PendingLog) -> bool:
-        """Read a log for a while. Return whether it is done: read to its end, or unreadable, which is logged."""
+        """Read a log for a while; at its end, request extraction if the note says so.
+
+        Return whether it is done: read to its end, or unreadable, which is logged.
+        """
         client = agent_named(note.client)
         if client is None:
             return True

@@ -81,7 +81,7 @@ def is_claude_code_line(value: Any) -> bool:
 
 
 def claude_code_records(line: LogLine) -> Iterator[LogRecord]:
-    """Yield the turns and tool results of a line."""
+    """Update the state of the log from a line, and yield its turns and tool results."""
     fields, state = line.fields, line.state
     if state.conversation is None:
         state.conversation = log_id(fields.get("sessionId"))
@@ -158,7 +158,7 @@ def _claude_answers(line: LogLine, tool: str, text: str) -> Iterator[ImportedTur
 
 
 def _claude_refusal(line: LogLine, tool: str, text: str) -> Iterator[ImportedTurn]:
-    """Yield what the user typed when they refused a tool call.
+    """Yield the words that the user typed when refusing a tool call.
 
     A server's error message may imitate a refusal, and so may a command's output in clients before version 2, which put
     no exit code before it. Such a message counts only if the log says that the user refused the call.
@@ -203,7 +203,7 @@ def is_codex_line(value: Any) -> bool:
 
 
 def codex_records(line: LogLine) -> Iterator[LogRecord]:
-    """Yield the turns and tool results of a line."""
+    """Update the state of the log from a line, and yield its turns and tool results."""
     state, payload = line.state, part_of(line.fields, "payload")
     match line.fields.get("type"), payload.get("type"):
         case "session_meta", _:
@@ -226,7 +226,7 @@ def codex_records(line: LogLine) -> Iterator[LogRecord]:
 def _note_conversation(meta: Mapping[str, Any], state: LogState) -> None:
     """Take the conversation of a log from its first metadata line, and whether it is a sub-agent's.
 
-    Later ones are ignored, because a fork contains the lines of its parent, including the parent's metadata.
+    Later metadata lines are ignored, because a fork contains the lines of its parent, including the parent's metadata.
     """
     id = log_id(meta.get("id"))
     if state.conversation is None and id is not None:
@@ -329,7 +329,7 @@ def is_gemini_line(value: Any) -> bool:
 
 
 def gemini_records(line: LogLine) -> Iterator[LogRecord]:
-    """Yield the turns and tool results of a line, or of a whole document."""
+    """Yield the turns and tool results of a line, or of a whole document; a message that is no object is a problem."""
     fields, state = line.fields, line.state
     changed = object_of(fields.get("$set"))
     about = fields if changed is None else changed

@@ -148,7 +148,7 @@ def _path(before: Mapping[T, T | None], last: T | None, time: Callable[[T], date
 
 
 def _describe_attachments(files: Iterable[tuple[str | None, str | None]], skipped: SkippedParts) -> str:
-    """Return lines with the names of attached files and, if known, their texts."""
+    """Return lines with the names of attached files and, if known, their texts. Cut texts are counted in `skipped`."""
     lines: list[str] = []
     left = ATTACHED_CHARS
     for name, text in dict.fromkeys(files):
@@ -189,7 +189,7 @@ def is_chatgpt_conversation(value: Any) -> bool:
 
 
 def chatgpt_records(source: SourceValue, skipped: SkippedParts) -> Iterator[ExportRecord]:
-    """Yield the turns and tool results of a conversation."""
+    """Yield the title, turns and tool results of a conversation, or a problem. Other parts are counted in `skipped`."""
     thing, where = object_of(source.value) or {}, source.where
     mapping = object_of(thing.get("mapping"))
     if mapping is None:
@@ -335,7 +335,7 @@ def is_claude_ai_conversation(value: Any) -> bool:
 
 
 def claude_ai_records(source: SourceValue, skipped: SkippedParts) -> Iterator[ExportRecord]:
-    """Yield the turns and tool results of a conversation."""
+    """Yield the title, turns and tool results of a conversation, or a problem. Other parts are counted in `skipped`."""
     thing, where = object_of(source.value) or {}, source.where
     listed = list_of(thing.get("chat_messages"))
     if listed is None:

@@ -115,7 +115,7 @@ class _LogReading:
         self._calls = set[str]()
 
     def take(self, chunk: LogChunk) -> tuple[dict[str, NewTurn], list[ImportedResult], list[ImportedResult]]:
-        """Return a chunk's new turns by id, its new large results, and its notes that replace offloaded results."""
+        """Count a chunk; return its new turns by id, its new large results, and its notes that replace results."""
         done = self.done
         done.bad, done.torn, done.offset = done.bad + chunk.bad, chunk.torn, chunk.offset
         done.misdated += chunk.skipped.misdated

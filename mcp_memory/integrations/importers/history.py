@@ -88,7 +88,7 @@ class ImportOptions:
 
 
 def source_of(path: Path, *, name: str | None = None) -> ImportSource:
-    """Return a file, or a folder of notes, as it is now. Raises InvalidInput if it cannot be read."""
+    """Return the source for a file or a folder of notes. Raises InvalidInput if it cannot be read."""
     shown = name or str(path)
     try:
         stat = path.stat()
@@ -106,7 +106,11 @@ def source_of(path: Path, *, name: str | None = None) -> ImportSource:
 async def import_file(
     memory: Memory, source: ImportSource, options: ImportOptions, *, now: datetime, progress: Progress
 ) -> FileReport:
-    """Store the turns of a file. Raises InvalidInput if it cannot be read at all."""
+    """Store the turns, results and statements of a file, record the import, and return the report.
+
+    Nothing is stored if the file has not changed since an import, or has problems that are not to be skipped. Raises
+    InvalidInput if it cannot be read at all.
+    """
     files = [] if options.again else await memory.imported()
     if earlier := await to_thread(_find_unchanged, files, source):
         return _unchanged(source, earlier)
@@ -270,7 +274,8 @@ def survey(
 ) -> Survey:
     """Read a file, store nothing, and return its contents and problems. Turns are also added to `size`.
 
-    Unless problems are to be skipped, reading stops early at a file with very many.
+    Unless problems are to be skipped, reading stops early at a file with very many. Raises InvalidInput if the file
+    cannot be read.
     """
     layout = _layout(source, options)
     contents = Survey(layout=layout, start=_start(source, 0), remarks=list(remarks(source, layout)))
@@ -328,7 +333,10 @@ def records(
 
 
 def _default_session(source: ImportSource, options: ImportOptions) -> str | None:
-    """Return the session of turns that name none: from the options, or the file's name without its endings."""
+    """Return the session of turns that name none: from the options, else the file's name without its endings.
+
+    None for standard input. Raises InvalidInput for a session that cannot be part of a file name.
+    """
     if options.session is not None:
         return safe_name(options.session, what="session")
     if source.name == STDIN:
@@ -363,7 +371,7 @@ class _ImportBatch:
 def _batches(
     source: ImportSource, contents: Survey, options: ImportOptions, on_read: ReadProgress
 ) -> Generator[_ImportBatch, None, None]:
-    """Yield batches of some hundred records to store."""
+    """Yield batches of some hundred records to store. Raises InvalidInput if the file changed since the survey."""
     places = TurnPlacement(default=_default_session(source, options), start=_start(source, contents.undated))
     batch = _ImportBatch()
     for record in records(source, options, contents.layout, skipped=SkippedParts(), on_read=on_read):
@@ -406,7 +414,7 @@ class _SessionClock:
 class TurnPlacement:
     """Gives each turn of a file its session, its time, and an id by which it is recognised.
 
-    `default` is the session of turns that name none. A turn without a time gets a guessed one, 100 ms after the turn
+    `default` is the session of turns that name none. A turn without a time gets a guessed time, 100 ms after the turn
     before; `start` is the guess for the first turn. The id depends on the turn and not on the file: it is the turn's
     own id, otherwise computed from its session, role, name, words and time, and from the number of turns in the
     session since that time, so that two equal turns are stored twice. A guessed time is part neither of the id nor of
@@ -426,7 +434,10 @@ class TurnPlacement:
         return len(self._sessions)
 
     def place(self, source_turn: ImportedTurn) -> tuple[str, NewTurn]:
-        """Return the session's name and the turn without private passages (its id must not depend on them)."""
+        """Place the next turn: return its session, and the turn without private passages, so its id ignores them.
+
+        Raises InvalidInput if neither the turn nor `default` names a session.
+        """
         if source_turn.role != "tool":
             source_turn = replace(
                 source_turn,
@@ -470,7 +481,7 @@ class TurnPlacement:
         return self._sessions[name]
 
     def _storable_name(self, name: str) -> str:
-        """Return the name, or a similar one without secrets if it cannot be part of a file name."""
+        """Return the name; if it has a key or cannot be part of a file name, note and return a similar name."""
         try:
             if not holds_key(name):
                 return safe_name(name, what="session")

@@ -161,8 +161,8 @@ def read_chunks(
 ) -> Generator[LogChunk, None, None]:
     """Yield the chunks after `position`, or all. Raises InvalidInput if the file cannot be read.
 
-    The hashes of a position are keyed with `secret`. `prompts` are what the client's hook reported as typed by the
-    user.
+    The hashes of a position are keyed with `secret`. `prompts` are those that the client's hook reported as typed by
+    the user.
     """
     try:
         with open_regular(path) as stream:

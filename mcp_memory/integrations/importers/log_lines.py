@@ -116,7 +116,10 @@ class LogLine:
             )
 
     def message(self, parts: Iterable[str], *, id: str | None) -> Iterator[ImportedTurn]:
-        """Yield a user's message: the typed words, then what the client attached to them."""
+        """Yield a user's message: the typed words, then the text that the client attached to them.
+
+        A built-in command of the client yields nothing.
+        """
         message = split_message(without_private_parts(parts), self.state.prompts)
         if any(_steers_client(notice) for notice in message.notices):
             return
@@ -151,7 +154,10 @@ class LogLine:
             )
 
     def texts(self, content: Any, types: tuple[str, ...] = _TEXT) -> Iterator[str]:
-        """Yield the texts of a content: a string, or the `text` of its parts whose type is in `types`."""
+        """Yield the texts of a content: a string, or the `text` of its parts whose type is in `types`.
+
+        Images are counted as skipped.
+        """
         if isinstance(content, str):
             yield replace_surrogates(content, self.skipped) or ""
             return
@@ -165,7 +171,7 @@ class LogLine:
 
 
 def log_id(value: Any) -> str | None:
-    """Return the id if it can be stored."""
+    """Return the id if it can be stored, else None."""
     return value if isinstance(value, str) and 0 < len(value) <= MAX_ID_CHARS and well_formed(value) else None
 
 

@@ -159,7 +159,7 @@ def is_note(text: str) -> bool:
 
 
 def basic_memory_records(source: SourceValue, skipped: SkippedParts) -> Iterator[MemoryRecord]:
-    """Yield the records of a note."""
+    """Yield the records of a note, up to the first problem."""
     text, name = str(source.value), source.where
     fields, body = _fields(text), _body(text)
     title = fields.get("title") or name.rpartition("/")[2].removesuffix(".md")
@@ -353,7 +353,7 @@ def is_room(text: str) -> bool:
 
 
 def is_index(text: str) -> bool:
-    """Return whether a file only lists the others."""
+    """Return whether a file only lists other files."""
     return _INDEX.match(text) is not None
 
 

@@ -477,7 +477,7 @@ class _Document:
     # characters
 
     def _peek(self) -> str:
-        """Return the next character after white space; empty at the end."""
+        """Skip white space, and return the next character; empty at the end."""
         while True:
             if space := _WHITE_SPACE.match(self._buffer, self._at):
                 self._at = space.end()
@@ -511,7 +511,7 @@ class _Document:
         return _is_unterminated(error) or error.pos > len(self._buffer) - 16
 
     def _more(self) -> bool:
-        """Read on, doubling the buffer, so that a long value is not parsed too often."""
+        """Read on, doubling the buffer, so that a long value is not parsed too often. Return False at the end."""
         if self._ended:
             return False
         self._here()

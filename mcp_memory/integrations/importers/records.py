@@ -37,7 +37,7 @@ _LENGTH = 8
 
 
 def agent_named(name: str) -> Agent | None:
-    """Return the agent of that name, if there is one."""
+    """Return the agent of that name, None if there is no such agent."""
     return next((agent for agent in AGENTS if agent == name), None)
 
 
@@ -182,7 +182,7 @@ _1970 = datetime(1970, 1, 1, tzinfo=UTC)
 def parse_time(thing: Mapping[str, Any], keys: tuple[str, ...], skipped: SkippedParts) -> datetime | None:
     """Parse the first readable time under the keys: ISO 8601, or seconds or milliseconds since 1970.
 
-    None if there is none; an unreadable time is counted.
+    None if there is no readable time; if there are only unreadable times, that is counted.
     """
     values = [value for key in keys if (value := thing.get(key)) not in (None, "")]
     time = next((at for value in values if (at := _time(value)) is not None), None)

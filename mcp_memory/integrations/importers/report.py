@@ -50,7 +50,7 @@ class ImportCounts:
     small: int = 0
     """Tool results large enough to be kept, and the others."""
     statements: int = 0
-    """Statements of another memory. Of these `told` are new, and of the new ones `held` are quarantined."""
+    """Statements of another memory. `told` of these are new, and `held` of the new statements are quarantined."""
     told: int = 0
     held: int = 0
     repeated: int = 0
@@ -205,7 +205,7 @@ _RESULTS_PER_SUMMARY_JOB = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostEstimate:
-    """The estimate. `price` is in dollars, None if unknown; `days` is None if the caps forbid all calls."""
+    """The estimated cost. `price` is in dollars, None if unknown; `days` is None if the caps forbid all calls."""
 
     model: str
     questions: int

@@ -39,7 +39,7 @@ NOTE_SCHEMA: dict[str, Any] = {
 
 
 def note(node: str, ref: str, text: str) -> dict[str, Any]:
-    """Return the structured content that replaces a large one.
+    """Return the structured content that replaces large structured content.
 
     It contains the text, because some clients show structured content instead of the text blocks.
     """
@@ -196,7 +196,7 @@ def _same_but_text(first: Any, other: Any) -> bool:
 
 
 def _repeats(structured: object, texts: list[str]) -> bool:
-    """Return whether the texts repeat the structured content, which SDKs wrap in an object if it is not one."""
+    """Return whether the texts repeat the structured content, which SDKs wrap unless it is an object."""
     candidates = [structured]
     if isinstance(structured, dict) and len(cast("dict[str, Any]", structured)) == 1:
         candidates += cast("dict[str, Any]", structured).values()
@@ -240,7 +240,7 @@ class Editor:
         return name == self.tool or (not self._own and looks_like_ours(name, arguments))
 
     async def open(self, name: str, arguments: object) -> Message:
-        """Answer a call of the added tool."""
+        """Return the result for a call of the added tool."""
         text, wrong = await self._keeper.expand(name, arguments)
         return {"content": [{"type": "text", "text": text}], "isError": wrong}
 
@@ -249,7 +249,10 @@ class Editor:
         self._server = server
 
     async def edit(self, message: Message, method: str, call: ProxiedCall | None) -> bytes | None:
-        """Return the line to send instead of an answer; None to pass it unchanged."""
+        """Keep the large texts of an answer; return the line to send instead, None to pass it unchanged.
+
+        The tools of a listing are remembered.
+        """
         if self._off or not isinstance(message.get("result"), dict):
             return None
         result = cast("Message", message["result"])

@@ -149,7 +149,10 @@ class HttpServer:
 
 @asynccontextmanager
 async def connect(url: str, headers: Mapping[str, str]) -> AsyncGenerator[HttpServer]:
-    """Yield a connection to the server at `url`. Nothing is sent before the first message."""
+    """Yield a connection to the server at `url`. Nothing is sent before the first message.
+
+    Raises InvalidInput unless `url` begins with `http://` or `https://`.
+    """
     if not re.match("https?://", url):
         raise InvalidInput(f"{one_line(url, 100)!r} is no address of a server: it begins with http:// or https://.")
     timeout = httpx2.Timeout(_CONNECT_SECONDS, read=None)  # a stream of updates may be silent for hours

@@ -55,7 +55,7 @@ _PROPERTIES: dict[str, Any] = {
 
 
 def tool_name(server: str, taken: Collection[str] = ()) -> str:
-    """Return `expand_<server>`: two servers of a client must not add the same name.
+    """Return `expand_<server>`, numbered if it is `taken`: two servers of a client must not add the same name.
 
     `taken` are the names of the server's own tools.
     """
@@ -171,7 +171,7 @@ class ResultKeeper:
 
     @asynccontextmanager
     async def hold_open(self) -> AsyncGenerator[None]:
-        """Close the memory at the end of the block, if it was opened."""
+        """At the end of the block, wait for texts that are still being kept, and close the memory if it was opened."""
         try:
             yield
         finally:
@@ -196,7 +196,7 @@ class ResultKeeper:
         )
 
     async def is_large(self, text: str) -> bool:
-        """Return whether a text is probably over the threshold, by an estimate.
+        """Return whether a text is probably over the threshold, by an estimate; False for a while after a failure.
 
         An exact count takes 50 MB and half a second to load, which a server without large results must not
         cost.

@@ -123,7 +123,7 @@ class Relay:
             return False
 
     async def _handle(self, line: bytes, tasks: TaskGroup) -> bool:
-        """Track a request of the client; return whether it is for the added tool."""
+        """Track a message of the client; return whether it is a call of the added tool, or cancels such a call."""
         try:
             message = await _parse(line)
         except (NotAMessage, UnreadableLine):

@@ -83,7 +83,7 @@ class Splitter:
                 yield LinePart(start, last=False)
 
     def rest(self) -> bytes:
-        """Return the bytes after the last line break."""
+        """Remove the bytes after the last line break, and return them."""
         rest = b"".join(self._chunks)
         self._clear()
         return rest
@@ -146,7 +146,7 @@ def failure(id: object, text: str, code: int = CONNECTION_CLOSED) -> bytes:
 
 
 def id_in(broken: bytes) -> str | None:
-    """Return the key of the id of a message that cannot be parsed."""
+    """Return the key of the id of a message that cannot be parsed, None if no id is found."""
     id = id_of_unparsed(broken)
     return None if id is None else key_of(id)
 
@@ -275,7 +275,7 @@ class ServerProcess:
         self.close_input()
 
     def close_input(self) -> None:
-        """Close the server's input, and begin to wait for its end."""
+        """Close the server's input, and begin to end the server."""
         assert self._process.stdin is not None
         with suppress(OSError, RuntimeError):
             self._process.stdin.close()

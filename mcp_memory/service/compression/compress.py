@@ -82,7 +82,10 @@ def compress_list(
     level: Level | None = None,
     keep_secrets: bool = False,
 ) -> Compressed:
-    """Return the list compressed by the rules; see `Memory.compress`. Raises InvalidInput for anything but a list."""
+    """Compress the list by the rules, storing every part that is removed; see `Memory.compress`.
+
+    Raises InvalidInput for anything but a list of messages, StoreUnavailable after `ROUNDS` rounds.
+    """
     parsed = message_lists.read(messages)
     secret = store.read_home(digests.secret, "message")
     message_digests = [digest(message, secret) for message in parsed]
@@ -180,7 +183,7 @@ class MessagePosition:
 def locate_messages(
     messages: Sequence[ListMessage], message_digests: Sequence[str], shown: Iterable[MessageEdit]
 ) -> list[MessagePosition]:
-    """Return the position of each message. A replacement has the position of the messages that it represents."""
+    """Return the position of each message. A replacement spans its messages; a system message spans nothing."""
     edits = {(edit.before, edit.shown): edit for edit in shown}
     positions: list[MessagePosition] = []
     at = START
@@ -287,7 +290,7 @@ def _tokens(message: ListMessage, counter: TokenCounter) -> tuple[int, ...]:
 
 
 def _tokens_of_part(part: MessagePart, counter: TokenCounter) -> int:
-    """Count a part. Long texts are remembered by their hash: a list grows by a message or two from call to call."""
+    """Return the tokens of a part, the same for every image. Counts of long texts are cached by their hash."""
     if part.kind == "fixed" and '"image' in part.text[:80]:
         return IMAGE_TOKENS
     called = counter.count(part.tool) if part.kind == "call" else 0

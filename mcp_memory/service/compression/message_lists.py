@@ -98,7 +98,7 @@ Address = tuple[str | int, ...]
 
 
 def read(messages: Sequence[object]) -> list[ListMessage]:
-    """Return the list in the neutral form. Raises InvalidInput, naming the first item that is not a message."""
+    """Return the list in the neutral form. Raises InvalidInput if it is not a list of messages."""
     if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidInput("messages is not a list. Pass the messages as they go to the model: [{role, content}, …].")
     parsed: list[ListMessage] = []
@@ -229,7 +229,7 @@ def _without_cache_mark(block: object) -> str:
 
 
 def _json(value: object) -> str:
-    """Return a value as JSON; a string stays unchanged."""
+    """Return a value as JSON: a string unchanged, None as `{}`. Raises InvalidInput if it is not JSON."""
     if isinstance(value, str):
         return value
     try:

@@ -131,7 +131,7 @@ def make_plan(
 
 
 def sent_before(items: Sequence[PlanItem]) -> int:
-    """Return the index of the first item that no earlier call has sent, which is the model's last message.
+    """Return the index of the model's last message: the first item that no earlier call has sent.
 
     Returns 0 if there is no such message, or if a note has replaced it.
     """
@@ -177,7 +177,7 @@ class EditPlan:
     # --- mild ---------------------------------------------------------------------------------------
 
     def old_parts(self) -> Iterator[Replacement]:
-        """Yield the replaceable parts before the newest calls, oldest first."""
+        """Yield replacements of the long results and arguments before the newest calls, oldest first."""
         limits = {"result": self.rules.result_tokens, "call": self.rules.call_tokens}
         for at, item in enumerate(self.items[: self.kept_from]):
             for place, (part, tokens) in enumerate(zip(item.message.parts, item.tokens, strict=True)):
@@ -190,7 +190,7 @@ class EditPlan:
             self._replacements[replacement.item, replacement.part] = replacement
 
     def replace_what_pays(self) -> None:
-        """Find the item such that replacing all old parts from it on gains most, and add these replacements.
+        """Add the replacements of all old parts from one item on, chosen so that the batch gains most.
 
         Parts in use are kept. Nothing is added if no batch gains.
         """
@@ -216,7 +216,7 @@ class EditPlan:
     # --- aggressive ---------------------------------------------------------------------------------
 
     def cut_oldest(self, *, before: int, least: float = 0.0) -> None:
-        """Remove the oldest units before item `before` until the target is reached; pinned items stay.
+        """Remove the oldest units before item `before` until the target is reached; units with pinned items stay.
 
         Nothing is removed if that frees no more than the share `least` of the window.
         """
@@ -254,7 +254,10 @@ class EditPlan:
     # --- emergency ----------------------------------------------------------------------------------
 
     def force(self) -> None:
-        """Remove the oldest units up to the newest, then shorten the largest texts, until the target is reached."""
+        """Remove the oldest units up to the newest, then shorten the largest texts, until the target is reached.
+
+        The target may be missed: system messages, notes and short texts are not shortened.
+        """
         goal = self.rules.target * self.rules.window
         newest = self._units[-1].start if self._units else 0
         if self.total > goal:
@@ -299,7 +302,7 @@ class CompressionRules:
     target: float = 0.6
     """Share to reach at the levels aggressive and emergency."""
     canvas: float = 0.2
-    """The largest share of the summary of removed messages."""
+    """The largest share for the summary of removed messages."""
     cached_price: float = 0.1
     """The relative price of a cached token; 1 without a cache."""
     further_calls: int | None = None
@@ -307,7 +310,7 @@ class CompressionRules:
     worth: float = 4.0
     """Least ratio of a batch's saving to its cost."""
     keep_calls: int = 8
-    """The newest calls of the model whose messages stay as they are."""
+    """How many of the newest model calls keep their messages unchanged."""
     result_tokens: int = 60
     """The most tokens of the text that replaces an offloaded result."""
     call_tokens: int = 40
@@ -376,11 +379,11 @@ def make_rules(window: int, values: Mapping[str, Any]) -> CompressionRules:
 
 NAME = re.compile(r"[A-Za-z_][\w./-]{5,}")
 RARE = 2
-"""The most messages, except the newest, with a name that identifies a result."""
+"""A name identifies a result if it occurs in at most this many parts of the older messages."""
 
 
 def results_in_use(items: Sequence[PlanItem], calls: int) -> set[tuple[int, int]]:
-    """Return the results (item, part) whose names occur in the newest `calls` messages of the model."""
+    """Return the results, as (item, part), that share a rare name with the newest `calls` messages of the model."""
     newest: list[int] = [at for at, item in enumerate(items) if item.calls and not item.is_note][-calls:]
     if not newest:
         return set()

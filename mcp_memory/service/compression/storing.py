@@ -65,7 +65,10 @@ class MessageStorage:
     keep_secrets: bool = False
 
     def store_part(self, replacement: Replacement) -> tuple[str, str]:
-        """Store a part; return its replacement and its ref. Raises Refused if it was forgotten."""
+        """Store a part; return its replacement and its ref.
+
+        Raises Refused if the part was forgotten, InvalidInput if it is too large to store.
+        """
         part = self.items[replacement.item].message.parts[replacement.part]
         if replacement.how == "result":
             return self._result(replacement.item, part, replacement.limit)
@@ -77,7 +80,7 @@ class MessageStorage:
         return cut_middle(text, ref=ref, limit=replacement.limit, counter=self.counter), ref
 
     def note(self, cut: Removal) -> tuple[str, tuple[str, ...]]:
-        """Store whole messages; return the note that replaces them, and the refs. Raises Refused as `store_part`."""
+        """Store whole messages; return the note that replaces them, and the refs. Raises as `store_part` does."""
         going = self.items[cut.start : cut.end]
         pointers = {
             (at, place): self._pointer_of(at, part)
@@ -102,7 +105,7 @@ class MessageStorage:
     # --- results ------------------------------------------------------------------------------------
 
     def _result(self, at: int, part: MessagePart, limit: int) -> tuple[str, str]:
-        """Return the record of a result with a preview that fits, and its ref."""
+        """Offload a result; return its stand-in with a preview that fits, and its ref."""
         raw, node, ref, summary = self._offloaded(at, part)
         bare = stand_in(node=node, ref=ref, summary=summary, preview="").rstrip("\n")
         room = limit - self.counter.count(bare) - 1
@@ -123,7 +126,7 @@ class MessageStorage:
         return node, ref
 
     def _offloaded(self, at: int, part: MessagePart) -> tuple[str, str, str, str]:
-        """Return the text, node, ref and summary of a result, offloading it unless that was done before."""
+        """Offload a result unless that was done before, and return its text, node, ref and summary."""
         if pointer := _STAND_IN.match(part.text):
             try:
                 raw = self.store.read(self.space, ref_rows.read_bytes, pointer["ref"]).decode("utf-8", "replace")
@@ -151,14 +154,17 @@ class MessageStorage:
         return part.text, done.node, done.ref, done.summary
 
     def _call_of(self, at: int, result: MessagePart) -> tuple[str, Any]:
-        """Return the tool and the arguments of the call that a result answers."""
+        """Return the tool and the arguments of the call that a result answers.
+
+        Without the call, the arguments are None.
+        """
         calls = (part for item in reversed(self.items[:at]) for part in item.message.parts if part.kind == "call")
         call = next((part for part in calls if part.call_id == result.call_id), None)
         tool = (call.tool if call else "") or result.tool or "tool"
         return tool, mask_values(_value(call.text)) if call else None
 
     def _talk_since(self, at: int) -> str:
-        """Return what the model said and called last after a result: it may need again the parts that it has used."""
+        """Return the model's latest words and calls since a result: the parts used there may be needed again."""
         later: list[str] = []
         room = TALK_CHARS
         for item in reversed(self.items[at:]):
@@ -184,7 +190,10 @@ class MessageStorage:
                     yield self._block(part.text) if part.kind == "fixed" else part.text
 
     def _block(self, block: str) -> str:
-        """Return a short block without text unchanged; a long block, or a file in a block, is stored as a ref."""
+        """Store a long block, or the file in a block, and return its ref; return a short block unchanged.
+
+        Returns `FORGOTTEN` if the content was forgotten.
+        """
         file = _file_in(_value(block))
         if file is None and len(block) <= 4_000:
             return block
@@ -224,7 +233,7 @@ class MessageStorage:
         return ids
 
     def _canvases(self, numbers: Sequence[int], room: int) -> str:
-        """Return the tasks of the messages, the newest first, within the tokens."""
+        """Return the canvases drawn within `room` tokens, in order; the oldest are left out first."""
         drawn: list[str] = []
         for number in reversed(numbers):
             row = self.store.read(self.space, canvas_rows.canvas, number)
@@ -278,7 +287,7 @@ def _value(text: str) -> Any:
 
 
 def _file_in(block: Any) -> tuple[str, bytes] | None:
-    """Return the type and content of a base64 file in a block of either API."""
+    """Return the type and content of a base64 file in a block of either API, None without a valid file."""
     match block:
         case {"source": {"type": "base64", "data": str(data), "media_type": str(kind)}}:
             pass
@@ -302,7 +311,10 @@ _SAID = (400, 200, 100, 50)
 
 
 def shorten_arguments(text: str, *, ref: str, limit: int, counter: TokenCounter) -> str:
-    """Return the arguments with their long texts cut, and with the same keys if that is short enough."""
+    """Return the arguments with their long texts cut; if even that is too long, only a pointer to `ref`.
+
+    Arguments that are not JSON are cut in the middle.
+    """
     try:
         arguments = mask_values(json.loads(text))
     except (ValueError, RecursionError):
@@ -327,7 +339,7 @@ def _cut(value: Any, most: int, ref: str) -> Any:
 
 
 def cut_middle(text: str, *, ref: str, limit: int, counter: TokenCounter) -> str:
-    """Return the beginning and the end of a text with a pointer to the whole between them.
+    """Return a text cut to `limit` tokens: its beginning and its end, with a pointer to the whole between them.
 
     Secrets are masked, because the text is stored and used again at the next call.
     """

@@ -220,7 +220,10 @@ def _keys(taking: _SpaceImport, tombstone: TombstoneRow) -> tuple[str, ...]:
 def _undo_tombstones(
     taking: _SpaceImport, tombstones: Sequence[TombstoneRow], undo: Callable[[str], object]
 ) -> Iterator[str]:
-    """Undo tombstones of this store whose original was undone in the exporting store."""
+    """Undo tombstones of this store whose original was undone in the exporting store, and yield their ids.
+
+    A tombstone that cannot be undone here is named in the notes of the result.
+    """
     for tombstone in tombstones:
         if tombstone.undone_at is None:
             continue

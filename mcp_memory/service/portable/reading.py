@@ -68,7 +68,7 @@ class Parcel:
     _packed: zipfile.ZipFile
 
     def rows(self, space: str, kind: type[R]) -> Iterator[R]:
-        """Yield the rows of a kind, in order. InvalidInput names an invalid line."""
+        """Yield the rows of a kind, in order. Raises InvalidInput, naming the first invalid line."""
         name = data_name(space, next(word for word, row_type in KINDS.items() if row_type is kind))
         for number, line in enumerate(_lines(self._packed, name, self.name), start=1):
             try:
@@ -79,7 +79,7 @@ class Parcel:
             yield row  # pyright: ignore[reportReturnType]
 
     def bytes_of(self, space: str, ref: RefRow) -> bytes:
-        """Return the bytes of a result. Raises InvalidInput if its file does not match its row."""
+        """Return the bytes of a result. Raises InvalidInput if its file is missing or does not match its row."""
         name = f"spaces/{space}/{ref.file}"
         try:
             fields, data = read_ref_file(self._packed.read(name))
@@ -105,7 +105,10 @@ def _has_rows(packed: zipfile.ZipFile) -> bool:
 
 @contextmanager
 def open_export(path: Path, name: str | None = None) -> Generator[Parcel]:
-    """Open an export after checking all of it. InvalidInput states why it cannot be imported."""
+    """Open an export after checking all of it. Raises InvalidInput, which says why it cannot be imported.
+
+    `name` is the name of the file in errors, by default that of `path`.
+    """
     shown = name or path.name
     with _refuse_unreadable(shown), open_regular(path) as file, zipfile.ZipFile(file) as packed:
         manifest = _manifest(packed, shown)
@@ -241,7 +244,10 @@ def _check(row: Row) -> None:
 
 
 def _check_rows(parcel: Parcel, space: str) -> None:
-    """Read every row of a space once, and check that each quote of an atom is at its span of the turn."""
+    """Read every row of a space once, and check that each quote of an atom is at its span of the turn.
+
+    Raises InvalidInput for the first row that is wrong.
+    """
     quoted: dict[str, list[tuple[str, QuoteRow]]] = {}
     for atom in parcel.rows(space, AtomRow):
         for words in atom.evidence:

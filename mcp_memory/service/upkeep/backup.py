@@ -67,8 +67,8 @@ def back_up(
 ) -> Backup:
     """Write a backup into the folder `to` (default: `<home>/backups`), verify it, and delete all but the newest `keep`.
 
-    Only backups of this memory are deleted. Raises StoreUnavailable if the disk is full, Damaged if the verification
-    fails.
+    Only backups of this memory are deleted. Raises InvalidInput for an unusable folder or `keep`, StoreUnavailable if
+    the disk is full, Damaged if the verification fails.
     """
     if keep < 1:
         raise InvalidInput(f"keep is {keep}; it can be 1 or more.")
@@ -248,7 +248,7 @@ def list_backups(folder: Path) -> list[Backup]:
 
 
 def _rotate(newest: Path, home: str, keep: int) -> tuple[Path, ...]:
-    """Remove older backups of the same memory, and no other files."""
+    """Remove all but the newest `keep` backups of the same memory, and no other files; return the removed paths."""
     ours = [
         backup.path
         for backup in list_backups(newest.parent)

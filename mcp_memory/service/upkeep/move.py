@@ -1,7 +1,7 @@
 """`move`: copies the memory of a store to another engine (`store.sql.moving`), and verifies the copy before it counts.
 
 The verification: both sides have the same rows, raw results and vectors by count and SHA-256, and a hundred questions
-have the same results in both. A question has the rarer words of a stored turn, and its vector. The source is only read,
+have the same results in both. A question has the longest words of a stored turn or statement. The source is only read,
 and no other program has it open meanwhile. An interrupted move continues when it is called again.
 """
 
@@ -205,7 +205,7 @@ def _search_ids(search: Search, *, space: str, layer: Layer, text: str, vectors:
 
 
 def _questions(store: Store) -> Iterator[tuple[str, Layer, str, list[Vectors]]]:
-    """Yield questions: the longer words of a turn or atom, with its vectors if both engines score all rows exactly."""
+    """Yield questions: the longest words of a turn or atom, with its vectors if both engines score all rows exactly."""
     drawn = random.Random(0)
     spaces, models = store.read_home(home_rows.spaces), [index.identity for index in store.index_progress().vectors]
     layers: tuple[Layer, ...] = ("turn", "turn", "turn", "atom")

@@ -27,7 +27,10 @@ class Aside:
         self.took: list[str] = []
 
     def take(self, path: Path) -> Path | None:
-        """Move a file, folder or link of the home here, under its name. Return None if it does not exist."""
+        """Move a file, folder or link of the home here; return its new path, None if it does not exist.
+
+        Raises StoreUnavailable if it cannot be moved.
+        """
         if not files.is_there(path):
             return None
         name = path.relative_to(self.home)
@@ -41,7 +44,7 @@ class Aside:
         return to
 
     def copy(self, path: Path) -> Path | None:
-        """Copy a file here, as a hard link if the file system supports it."""
+        """Copy a file here, as a hard link where possible; return the copy's path, None if there is no such file."""
         if not is_own(path):
             return None
         name = path.relative_to(self.home)

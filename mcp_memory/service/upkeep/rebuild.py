@@ -135,7 +135,10 @@ def _base(home: Path, staging: Path) -> _Base:
 
 
 def _choose_base(home: Path, staging: Path) -> _Base:
-    """Return the first possible base: a copy of the database, the newest good backup, all readable rows, nothing."""
+    """Make the first possible base in `staging`, and return it.
+
+    The candidates: a copy of the database, the newest good backup, all readable rows, an empty database.
+    """
     for folder in ("old", "new"):
         (staging / folder).mkdir()
     copy, new = staging / "old" / DATABASE, staging / "new" / DATABASE
@@ -163,7 +166,7 @@ def _choose_base(home: Path, staging: Path) -> _Base:
 
 
 def _copy_database(home: Path, copy: Path) -> list[str]:
-    """Copy the database of a home, migrated if possible, and return its problems."""
+    """Copy the database of a home, migrated if possible, and return its problems. Raises NoRoom and NewerHome."""
     if not (home / DATABASE).exists():
         return [f"there is no {DATABASE}"]
     try:
@@ -224,7 +227,7 @@ def outdated_personas(store: Store, home: Path) -> Iterator[tuple[str, Path, str
 
 
 def spaces_with_outdated_persona(home: Path) -> list[str]:
-    """Return the spaces whose persona file is missing or not the current page."""
+    """Return the spaces whose persona file is missing or not the current page; none if a row is damaged."""
     with suppress(DamagedRow), closing(open_store(home)) as store:
         return [space for space, *_ in outdated_personas(store, home)]
     return []

@@ -127,7 +127,7 @@ def _delete_leftovers(home: Path) -> Iterator[str]:
 
 
 def _finish_purges(store: EmbeddedStore) -> Iterator[str]:
-    """Finish purges that were killed. The caller has locked the home, so none is running."""
+    """Finish purges that were killed. The caller has locked the home, so no purge is running."""
     if (purges := store.unverified_purges()) and store.secure_delete():
         store.note_verified(purges)
         yield (
@@ -197,7 +197,7 @@ def _is_result(path: Path, digest: str | None) -> bool:
 
 
 def _digest(content: bytes) -> str | None:
-    """Return the verified hash of a result's file."""
+    """Return the verified hash of a result's file, None if the file is damaged."""
     try:
         return files.read_ref_file(content)[0]["sha256"]
     except Damaged:

@@ -46,7 +46,7 @@ class Again:
     tombstone: str
     ids: int
     was_purged: bool
-    """The backup restored it to the disk; it can be purged again."""
+    """Whether the rows had been purged: the backup brought them back to the disk, and they can be purged again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

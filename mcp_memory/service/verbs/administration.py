@@ -77,7 +77,8 @@ class AdministrationVerbs(ForgettingVerbs):
     ) -> tuple[Token, str]:
         """Create a token and return it with the text that its client presents, which is not stored.
 
-        It is for `spaces`, by default the current space. Raises InvalidInput for a name in use or an invalid space.
+        It is for `spaces`, by default the current space. Raises InvalidInput for a name in use, and for an invalid
+        name, space, right or expiry.
         """
         label = one_line(name, 80)
         if not label:
@@ -122,7 +123,7 @@ class AdministrationVerbs(ForgettingVerbs):
 
     @in_thread
     def token_shown(self, text: str) -> Token | None:
-        """Return the token whose text a client presents, and note its use; None if it is wrong, revoked or expired."""
+        """Note the use of the token whose text a client presents, and return it; None if there is no valid token."""
         prefix, _, rest = text.partition("_")
         id, _, secret = rest.partition("_")
         token = self._store.read_home(home_rows.token, id) if prefix == PREFIX and text.isascii() else None
@@ -156,7 +157,10 @@ class AdministrationVerbs(ForgettingVerbs):
     def export(
         self, target: Path, *, spaces: Sequence[str] | None = (), tell: ReportProgress = ignore_progress
     ) -> Exported:
-        """Write this space (or `spaces`; None means all) to a new file, without forgotten rows."""
+        """Write this space (or `spaces`; None means all) to a new file, without forgotten rows.
+
+        Raises NotFound for an empty space, InvalidInput if the file exists, StoreUnavailable if it cannot be written.
+        """
         from mcp_memory.service.portable.writing import export
 
         chosen = None if spaces is None else spaces or [self.space]
@@ -229,7 +233,7 @@ class AdministrationVerbs(ForgettingVerbs):
 
     @in_thread
     def backups(self) -> list[Backup]:
-        """Return the backups in the home, the newest first, without reading their members."""
+        """Return the backups in the home, the newest first, without verifying them; none if it is in PostgreSQL."""
         from mcp_memory.service.upkeep.backup import folder_of, list_backups
 
         return list_backups(folder_of(self.settings.home)) if self.has_files else []
@@ -270,7 +274,10 @@ class AdministrationVerbs(ForgettingVerbs):
 
     @in_thread
     def review(self, ids: Sequence[str], verdict: Verdict) -> list[Reviewed]:
-        """Release quarantined rows for recall (`released`), or exclude them for good (`kept`). Raises NotFound."""
+        """Release quarantined rows for recall (`released`), or exclude them for good (`kept`).
+
+        Raises InvalidInput without ids, NotFound, changing nothing, if a row was never quarantined.
+        """
         if not ids:
             raise InvalidInput(
                 "No ids were given. Give ids such as a5 or t8; `mcp-memory review` lists the quarantined rows."
@@ -281,9 +288,9 @@ class AdministrationVerbs(ForgettingVerbs):
 
     @in_thread
     def scan(self) -> list[Reviewed]:
-        """Judge all stored rows as new rows are judged; return those newly quarantined.
+        """Judge all stored rows as new rows are judged; quarantine suspicious rows, and return those quarantined now.
 
-        Rows stored before secrets were masked are quarantined if they have a secret.
+        Turns stored before secrets were masked are quarantined if they have a secret.
         """
         from mcp_memory.longterm.verification.trust import flag_turns
         from mcp_memory.suspicion.flags import flags

@@ -113,7 +113,7 @@ class Parts:
     ) -> datetime | None:
         """Return the moment that a text names, or None if it is empty; see `intervals.parse_time`.
 
-        Phrases are relative to `now`, by default the current time. InvalidInput names the argument `what`.
+        Phrases are relative to `now`, by default the current time. Raises InvalidInput that names the argument `what`.
         """
         from mcp_memory.language.when.intervals import parse_time
 
@@ -122,7 +122,10 @@ class Parts:
     def parse_period(
         self, since: str | None, until: str | None, *, now: datetime | None = None
     ) -> tuple[datetime | None, datetime | None]:
-        """Return the beginning and the end of a period. Raises InvalidInput for an empty period."""
+        """Return the beginning and the end of a period, None for an open end.
+
+        Raises InvalidInput for an empty period, or a text that names no time.
+        """
         begin, end = self.parse_time(since, "since", now=now), self.parse_time(until, "until", now=now, end=True)
         if begin is not None and end is not None and begin >= end:
             raise InvalidInput(
@@ -216,8 +219,8 @@ class Verbs:
     ) -> Framed:
         """Return an answer whose text (and JSON, if `also_as_json`) fits the budget, counted exactly.
 
-        `answer_in` is called with the tokens that the text may take: at first with `first`, and while the answer is too
-        long, with as many fewer as it exceeds the budget. Raises InvalidInput if no room is left for the text.
+        `answer_in` is called with the tokens that the text may take: first with `first`, then, while the answer is
+        over the budget, with as many tokens fewer as it is over. Raises InvalidInput if no room is left for the text.
         """
         from mcp_memory.service.render import as_json, render
 

@@ -122,8 +122,8 @@ class ForgettingVerbs(Verbs):
         Only rows that match all of ids, query, session and time are chosen. By ids alone it acts at once; otherwise
         it is a dry run, unless `dry_run` is False. Other rows with the same content are returned in `Forgotten.also`;
         with `also=True` they are forgotten as well. The goal of a task is forgotten with the user's turn that it was
-        copied from, a step or summary by the agent with its result. The id of a task, such as `003`, means its goal,
-        and the titles, summaries and labels on its canvas that came from no step.
+        copied from; the agent's step or summary is forgotten with its result. The id of a task, such as `003`, means
+        its goal, and the titles, summaries and labels on its canvas that came from no step.
         """
         from mcp_memory.longterm import forgetting
         from mcp_memory.longterm.restatements import restatements
@@ -269,7 +269,7 @@ class ForgettingVerbs(Verbs):
 
     @in_thread
     def forget_again(self, ids: Sequence[str], *, reason: str, how: How) -> str:
-        """Forget rows that a later state of this memory had forgotten; return the tombstone."""
+        """Forget rows that a later state of this memory had forgotten; return the id of the tombstone."""
         return self._forget(ids, reason=reason, how=how).id
 
     @in_thread
@@ -384,7 +384,10 @@ class ForgettingVerbs(Verbs):
 
     @in_thread
     def set_retention(self, days: Mapping[Keeping, int | None]) -> None:
-        """Set the days after which each kind of row is forgotten, None for never. Nothing is forgotten yet."""
+        """Set the days after which each kind of row is forgotten, None for never. Nothing is forgotten yet.
+
+        Raises InvalidInput, setting nothing, for a number of days out of range.
+        """
         for what, number in days.items():
             if number is not None and not 1 <= number <= _MAX_DAYS:
                 raise InvalidInput(f"{what} is {number} days; it can be 1 to {_MAX_DAYS:,}, or off.")
@@ -442,7 +445,10 @@ def _forgotten_goals(redrawn: Sequence[CanvasChange], reach: Reach) -> list[str]
 
 
 def _retry_conflicts(attempt: Callable[[], T]) -> T:
-    """Retry while other writers change a canvas first."""
+    """Return the result of `attempt`, repeated while other writers change a canvas first.
+
+    Raises StoreUnavailable after many attempts.
+    """
     for _ in range(_ATTEMPTS):
         with suppress(Conflict):
             return attempt()

@@ -42,11 +42,12 @@ class PageVerbs(Verbs):
 
     @in_thread
     def distill(self, work_id: str | None = None, reply: str | None = None) -> Distilled:
-        """Apply a reply and return the next question; without a reply, return the question that is due.
+        """Apply a reply, if given, then lease the next question to the caller and return it.
 
         The caller answers in place of the configured model, and the usage ledger is not touched. An unusable
         reply is returned once with the reason and the same question; after the second the job is parked, and no
-        question follows. Raises NotFound for an unknown job.
+        question follows. A reply that comes too late is not stored, as the note says. Raises NotFound for an
+        unknown job, InvalidInput for `work_id` without `reply` or the reverse.
         """
         if (work_id is None) != (reply is None):
             raise InvalidInput("distill takes work_id and reply together, or neither of them to get a question.")
@@ -67,7 +68,7 @@ class PageVerbs(Verbs):
     def _next_question(
         self, *, kept: Sequence[str] = (), refused: Sequence[str] = (), note: str | None = None
     ) -> Distilled:
-        """Return the next question, with the outcome of the last reply."""
+        """Lease the next question to the caller, and return it with the outcome of the last reply."""
         leased = self._parts.scheduler.lease_for_agent()
         return Distilled(
             kept=list(kept),
@@ -150,7 +151,10 @@ class PageVerbs(Verbs):
 
     @in_thread
     def scene_history(self, slug: str) -> list[Scene]:
-        """Return all versions of a scene, also of a deleted one, the newest first. A computed scene has one version."""
+        """Return all versions of a scene, even if it was deleted, the newest first. Raises NotFound.
+
+        A computed scene has a single version.
+        """
         from mcp_memory.longterm import scenes
 
         versions = scenes.versions(self._store, self.space, slug)
@@ -158,7 +162,10 @@ class PageVerbs(Verbs):
 
     @in_thread
     def restore_scene(self, slug: str, version: int) -> Scene:
-        """Make an old version of a scene the newest one; the versions between stay in its history."""
+        """Store an old version of a scene as its newest version, and return it; the versions between stay.
+
+        Raises NotFound if there is no such version, InvalidInput if it has no content.
+        """
         from mcp_memory.longterm import scenes
 
         edit = scenes.restored(self._store, self.space, slug, version)
@@ -208,7 +215,10 @@ class PageVerbs(Verbs):
 
     @in_thread
     def persona_diff(self, old: int | None = None, new: int | None = None) -> str:
-        """Return what changed between two versions of the page, by default the last two, as a unified diff."""
+        """Return the changes between two versions of the page, by default the last two, as a unified diff.
+
+        Raises NotFound for a missing version, and if there is no page.
+        """
         from mcp_memory.longterm import persona
 
         versions = {version.version: version for version in persona.versions(self._store, self.space)}

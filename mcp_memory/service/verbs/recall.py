@@ -36,16 +36,16 @@ class RecallVerbs(Verbs):
 
     @in_thread
     def recall(self, query: str = "", *, session: str | None = None, budget_tokens: int = 1200) -> Bundle:
-        """Return the context for a question within the budget: a stable and a dynamic block."""
+        """Return the context for a question within the budget, and log it: a stable and a dynamic block."""
         bundle = self._bundle(query, session, budget_tokens)
         self._note_promises(session, bundle)
         return self._log(bundle, "recall", session, query)
 
     async def recall_answer(self, query: str = "", *, session: str | None = None, budget_tokens: int = 1200) -> Bundle:
-        """Return what `recall` finds, within the budget as text and as JSON.
+        """Return the context for a question as `recall` does, within the budget as text and as JSON, and log it.
 
-        A question of a session gets the same stable block only once an hour, because its context keeps the earlier one.
-        Raises InvalidInput for a budget that is too small for any of it, with a sufficient budget.
+        A session gets the same stable block only once an hour, because its context still has the earlier copy.
+        Raises InvalidInput, which names a sufficient budget, if the budget is too small for any row.
         """
 
         def has_stable(block: str) -> bool:
@@ -77,7 +77,7 @@ class RecallVerbs(Verbs):
 
     @in_thread
     def recall_stable(self, *, session: str | None = None, budget_tokens: int = 700) -> Bundle:
-        """Return the context for the start of a conversation: the stable block alone."""
+        """Return the context for the start of a conversation, the stable block alone, and log it."""
         from mcp_memory.longterm.recall import blocks
 
         parts = self._parts
@@ -132,7 +132,7 @@ class RecallVerbs(Verbs):
             self._parts.contexts.note_promises(self.space, session, promises, now=self._parts.now())
 
     def _log(self, bundle: Bundle, how: RecallHow, session: str | None, query: str = "") -> Bundle:
-        """Log which rows a context got; the query only if contents are logged."""
+        """Log which rows a context got, with the query only if contents are logged, and return the bundle."""
         from mcp_memory.longterm.recall.blocks import ids_in
 
         query = without_private(query)
@@ -152,7 +152,7 @@ class RecallVerbs(Verbs):
 
     @in_thread
     def explain_recall(self, query: str, *, budget_tokens: int = 1200) -> Recalled:
-        """Explain what recall would bring for a question, and why. Raises InvalidInput without a query."""
+        """Explain which rows a recall would bring for a question, and why. Raises InvalidInput without a query."""
         from mcp_memory.longterm.recall.blocks import explain_recall
 
         check_range(budget_tokens, "budget_tokens", 100, 100_000)

@@ -67,7 +67,7 @@ class StatementVerbs(Verbs):
         session: str | None = None,
         typed: bool = False,
     ) -> Remembered:
-        """Store one explicit statement; report replaced and similar ones.
+        """Store an explicit statement; report replaced and similar statements.
 
         `source` is who stated it. A statement of the user, or requested by the user, is stored in the user's
         own words that it restates, so record these first: without such words it is quarantined
@@ -81,7 +81,7 @@ class StatementVerbs(Verbs):
         it is `typed`. Raises InvalidInput if `valid_until` has passed and `valid_from` is not given.
 
         `cites` names tool results as evidence: refs, with or without lines, or nodes. The text may name them
-        too. Raises NotFound for an unknown result.
+        too. Raises NotFound for an unknown result, or an unknown id in `supersedes`.
 
         `entity`, `relation` and `value` together make it a fact (the user is the entity `user`). Statements
         that it supersedes end, and are never deleted. Without these arguments it keeps a fact of the superseded
@@ -225,7 +225,7 @@ class StatementVerbs(Verbs):
     async def memory_excerpts(
         self, query: str = "", *, detail: Detail = "concise", budget_tokens: int | None = None, **filters: Any
     ) -> ShownMemories:
-        """Return a page of `memory_search` as `conversation_excerpts` does for turns."""
+        """Return a page of `memory_search` as excerpts within the budget, as `conversation_excerpts` does for turns."""
         from mcp_memory.service.excerpts import ExcerptRequest, shown_memories
 
         results = await self.memory_search(query, **filters)
@@ -279,10 +279,10 @@ class StatementVerbs(Verbs):
         )
 
     def _count_current(self, filters: Filters, at: datetime) -> int:
-        """Count statements.
+        """Return the number of statements.
 
-        Current statements are counted without those whose text names a past end. These have to be read, so
-        beyond `_COUNT_EXACTLY` statements they are counted too.
+        Statements whose text names a past end are left out, unless the filters include ended statements or there are
+        more than `_COUNT_EXACTLY`: leaving them out requires reading all.
         """
         from mcp_memory.longterm.validity import current_atoms
 
@@ -308,7 +308,7 @@ class StatementVerbs(Verbs):
 
     @in_thread
     def entities(self, *, prefix: str = "", limit: int = 100) -> list[str]:
-        """Return the names of the entities of facts that begin with `prefix`, sorted."""
+        """Return the names of entities with facts, sorted; only names that begin with `prefix`, in any case."""
         facts = self._store.read(self.space, atom_rows.facts, filters=Filters(), limit=1_000)
         names = {fact.entity for fact in facts if fact.entity.casefold().startswith(prefix.casefold())}
         return sorted(names)[:limit]

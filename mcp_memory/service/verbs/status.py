@@ -299,9 +299,10 @@ class StatusVerbs(RecallVerbs):
 
     @in_thread
     def drop_old_vectors(self) -> list[str]:
-        """Delete the vectors of all embedding models except the configured one; return their identities.
+        """Delete the vectors of all embedding models but the configured model; return their identities.
 
-        Raises Refused until that model has embedded everything: until then another model's vectors are searched too.
+        Raises Refused until the configured model has embedded everything: another model's vectors are searched too
+        until then.
         """
         state, store = self._parts.indexing.state(), self._store
         if state.model is None or state.embedded < state.total:
@@ -316,7 +317,7 @@ class StatusVerbs(RecallVerbs):
 
 
 def _atom_entries(atoms: Sequence[Atom], replaced: Sequence[Atom]) -> Iterator[ActivityEntry]:
-    """Yield the stored statements; those that replaced others as corrections."""
+    """Yield an entry for each statement; a statement that replaced others is a correction."""
     for atom in atoms:
         older = " ".join(old.id for old in replaced if old.superseded_by == atom.id)
         entry = _entry(atom.learned_at, "correction" if older else "statement", atom.id, None, atom.text)
@@ -374,7 +375,7 @@ def _json_value(value: Any) -> Any:
 
 
 def _read_rows(read: Callable[[], Sequence[T]], damaged: list[str]) -> Sequence[T]:
-    """Return the rows; none if a damaged row makes them unreadable, which is noted in `damaged`."""
+    """Read rows and return them; if a damaged row makes them unreadable, add that to `damaged` and return none."""
     try:
         return read()
     except DamagedRow as error:
@@ -394,7 +395,7 @@ def disk(home: Path) -> dict[str, int]:
 
 
 def _add_sizes(sizes: Counter[str], folder: str, parts: tuple[str, ...]) -> None:
-    """Add the bytes of the folder at the path `parts` in the home, which may have a file for each of many results."""
+    """Add the sizes of all files in `folder`, by kind; `parts` is its path in the home."""
     with suppress(OSError), os.scandir(folder) as entries:  # files may be deleted meanwhile
         for entry in entries:
             with suppress(OSError):

@@ -171,7 +171,10 @@ class TaskVerbs(Verbs):
         max_tokens: int = 2000,
         cursor: str | None = None,
     ) -> Expansion:
-        """Open a canvas, node, folded group, ref, turn or statement, in `max_tokens` without headings and fences."""
+        """Open a canvas, node, folded group, ref, turn or statement, in `max_tokens` without headings and fences.
+
+        The tokens are entered in the ledger as spent, except for a turn or statement.
+        """
         from mcp_memory.longterm.row_text import ROW, text_of_row
         from mcp_memory.shortterm.expand_node import expand
 
@@ -197,7 +200,10 @@ class TaskVerbs(Verbs):
     async def expand_answer(
         self, *, node: str | None = None, ref: str | None = None, max_tokens: int = 2000, **view: Any
     ) -> Expansion:
-        """Return the expansion of a node or a ref, within the budget. `view`: other arguments of `expand_node`."""
+        """Return the expansion of a node or a ref, within the budget. `view`: other arguments of `expand_node`.
+
+        Raises InvalidInput unless exactly one of `node` and `ref` is given.
+        """
         if (node is None) == (ref is None):
             raise InvalidInput("expand_node takes either node (such as 003-N4) or ref (such as r-9f2c1a7b3d4e).")
 
@@ -288,7 +294,7 @@ class TaskVerbs(Verbs):
 
     @in_thread
     def task_history(self, *, session: str | None = None, but: Sequence[int] = (), budget_tokens: int = 300) -> str:
-        """Return other tasks by their metadata, one per line, most recent first, within the budget."""
+        """Return the tasks except `but` by their metadata, one per line, most recent first, within the budget."""
         from mcp_memory.shortterm.canvas.view import history
 
         return history(

@@ -87,8 +87,8 @@ class TurnVerbs(Verbs):
 
         A question that names a time and nothing else ("what happened on Tuesday?") finds the turns of that time.
         `since` and `until` take dates, times and phrases such as "last week", and include all they name.
-        `neighbours` adds that many turns before and after each hit (at most 10). `limit` is at most 50; hits among the
-        neighbours of better hits do not count; a page has less than twice as many hits.
+        `neighbours` adds that many turns before and after each hit (at most 10). `limit` is at most 50. Hits among the
+        neighbours of better hits do not count towards it, but a page has fewer than twice `limit` hits.
         """
         from mcp_memory.longterm.search import pages
 
@@ -113,7 +113,7 @@ class TurnVerbs(Verbs):
 
     @in_thread
     def ranked_by(self, signals: Collection[str], query: str, *, limit: int = 10) -> list[Turn]:
-        """Return the turns that some signals of the search alone rank first: a baseline for benchmarks.
+        """Return the turns that these signals of the search alone rank first: a baseline for benchmarks.
 
         `longterm.search.ranking` names them: `{"words"}` is BM25, `{"meaning"}` the cosine by the configured model.
         Raises EmbeddingFailed rather than finding less.

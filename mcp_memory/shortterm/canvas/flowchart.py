@@ -139,7 +139,7 @@ class Canvas:
 
 
 def _moment(moment: datetime) -> datetime:
-    """Round down to whole milliseconds at a fixed offset, the precision of the text."""
+    """Round down to whole milliseconds at a fixed offset, as the text has them. Raises ValueError without offset."""
     offset = moment.utcoffset()
     if offset is None:
         raise ValueError(f"a moment without an offset: {moment!r}")

@@ -51,7 +51,7 @@ def _phase_starts(canvas: Canvas) -> set[int]:
 
 
 def _break_strength(before: Node, node: Node, *, follows: bool) -> int:
-    """Return 2 for a clear break between two nodes, 1 for a possible one, else 0."""
+    """Return 2 for a clear break between two nodes, 1 for a possible break, else 0."""
     stage, stage_before = _stage(node.title), _stage(before.title)
     if (stage or stage_before) and stage != stage_before:
         return 2
@@ -64,7 +64,7 @@ def _break_strength(before: Node, node: Node, *, follows: bool) -> int:
 
 
 def _stage(title: str) -> str:
-    """Return `explore` for `Explore: read the auth module`."""
+    """Return `explore` for `Explore: read the auth module`, "" for a title that names no stage."""
     word, colon, _ = title.partition(": ")
     return word.casefold() if colon and len(word) <= 20 and " " not in word and word != "Look" else ""
 
@@ -163,7 +163,7 @@ def require(canvas: Canvas, groups: Groups, id_: str) -> tuple[str, ...]:
 def outermost(canvas: Canvas, groups: Groups, ids: Iterable[str]) -> tuple[str, ...]:
     """Return the children of a new group of these ids: ungrouped nodes, and whole groups instead of their nodes.
 
-    Raises InvalidInput if the ids are only a part of an existing group.
+    Raises InvalidInput for an unknown id, and if the ids are only a part of an existing group.
     """
     chosen = list(dict.fromkeys(node for id_ in ids for node in require(canvas, groups, id_)))
     children = tuple(dict.fromkeys(top_level(groups, node) for node in chosen))
@@ -184,8 +184,8 @@ def new_group_id(number: int, groups: Groups) -> str:
 def fold_groups(canvas: Canvas, groups: Groups) -> Canvas:
     """Return the canvas with one composite node for each outermost group, in the place of its first node.
 
-    Edges lead to the composite; edges inside it and duplicates are dropped. An edge into a group stays dashed only if
-    the whole group is a dead end.
+    Edges lead to the composite; edges inside it and duplicates are dropped. An edge into a group is dashed if the
+    whole group is a dead end, and only then.
     """
     group_of = {node: id_ for id_ in groups if top_level(groups, id_) == id_ for node in members(groups, id_)}
     folded: dict[str, list[Node]] = {}
@@ -256,7 +256,7 @@ class _Block:
 
 
 def fit(canvas: Canvas, groups: Groups, *, counter: TokenCounter, budget: int) -> str | None:
-    """Return the most detailed text that fits; None if none does."""
+    """Return the most detailed text of a canvas that fits the budget; None if even the least detailed does not."""
     whole = render(fold_groups(canvas, groups))
     if counter.fits(whole, budget):
         return whole

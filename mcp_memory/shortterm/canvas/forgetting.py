@@ -62,7 +62,7 @@ def remove_result_texts(store: Store, space: str, refs: Collection[str], *, now:
 
 
 def _state_or_empty(store: Store, space: str, row: CanvasRow, now: datetime) -> CanvasState:
-    """Return the state of a row; a damaged canvas has no texts to keep."""
+    """Return the state of a row; for a damaged canvas, which has no texts to keep, an empty canvas."""
     try:
         return current_state(store, space, row)
     except Damaged:
@@ -170,7 +170,7 @@ def _earlier_goal(store: Store, space: str, number: int, versions: Sequence[Canv
 
 
 def _last_label(versions: Iterable[CanvasVersion]) -> str | None:
-    """Return the last label that is not FORGOTTEN."""
+    """Return the last label that is not FORGOTTEN, None without such a label."""
     return next((label for version in reversed([*versions]) if (label := version.label) != FORGOTTEN), None)
 
 

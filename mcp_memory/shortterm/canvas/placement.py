@@ -224,7 +224,7 @@ class StepNote:
 
     @staticmethod
     def read(text: str | None) -> StepNote:
-        """Parse a record's note. A missing or malformed note is read as an empty one."""
+        """Parse a record's note. A missing or malformed note is read as an empty note."""
         try:
             fields: Any = json.loads(text or "{}")
             return StepNote(title=str(fields.get("title", "")), routine=str(fields.get("routine", "")))
@@ -246,10 +246,7 @@ class Placed:
 
 
 def place(canvas: Canvas, step: CanvasStep) -> Placed:
-    """Put a step on the canvas.
-
-    Raises InvalidInput if `name` or `after` has an unknown id.
-    """
+    """Return the canvas with a step on it. Raises InvalidInput if `name` or `after` has an unknown id."""
     for id_ in step.after:
         _require(canvas, id_, "after")
     by_intent = step.intent if step.name is None else None
@@ -291,13 +288,13 @@ def place(canvas: Canvas, step: CanvasStep) -> Placed:
 
 
 def latest(canvas: Canvas) -> Node | None:
-    """Return the node with the newest record."""
+    """Return the node with the newest record, None on an empty canvas."""
     newest = max((node.timestamp for node in canvas.nodes), default=None)
     return next((node for node in reversed(canvas.nodes) if node.timestamp == newest), None)
 
 
 def _find_node(canvas: Canvas, step: CanvasStep) -> Node | None:
-    """Return the node that a step continues."""
+    """Return the node that a step continues, None for a new node. Raises InvalidInput if its name is an unknown id."""
     if step.name is None:
         last = latest(canvas)
         if not last or last.status != "doing" or step.after or step.status == "blocked" or not step.intent:

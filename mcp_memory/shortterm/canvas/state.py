@@ -68,7 +68,7 @@ def row_of(state: CanvasState, row: CanvasRow) -> CanvasRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewGroup:
-    """Nodes and existing groups to fold into one group, which without a summary shows that of its newest step."""
+    """Nodes and existing groups to fold into one group. Without a summary, it shows the summary of its newest step."""
 
     title: str
     nodes: tuple[str, ...]
@@ -101,7 +101,7 @@ class Patch:
 
 
 def apply_patch(state: CanvasState, patch: Patch) -> CanvasState:
-    """Apply a patch. Raises InvalidInput, which lists all its faults."""
+    """Return the state with a patch applied. Raises InvalidInput, which lists all faults of the patch."""
     groups, faults = _regroup(state, patch)
     faults += [*_unknown_ids(state.canvas, patch, groups), *_invalid_texts(patch)]
     faults += [f"{id_!r} in ungroup is not a group here." for id_ in patch.ungroup if id_ not in state.groups]
@@ -249,7 +249,7 @@ _ALL = 1_000_000
 
 
 def current_state(store: Store, space: str, row: CanvasRow) -> CanvasState:
-    """Return the state of a row, or that of its stored version if the text is damaged."""
+    """Return the state of a row; if its text is damaged, that of its stored version. Raises Damaged if both are."""
     try:
         return state_of(row)
     except Damaged:
@@ -276,7 +276,8 @@ def amend(
 ) -> CanvasRow:
     """Commit the result of `change` as the next version of a canvas and return its row; None commits nothing.
 
-    Does not change which canvas is active. Errors of `change` are passed on, with nothing written.
+    Does not change which canvas is active. Errors of `change` are passed on, with nothing written. Raises
+    StoreUnavailable after too many conflicts with other writers.
     """
     for _ in range(ATTEMPTS):
         after = change(current_state(store, space, row))
@@ -314,7 +315,7 @@ def undo_patch(store: Store, space: str, number: int) -> CanvasRow:
 
 
 def _last_patch(store: Store, space: str, number: int) -> tuple[CanvasRow, CanvasRow]:
-    """Return the canvas before and after the last patch that was not undone."""
+    """Return the canvas before and after the last patch that was not undone. Raises NotFound if there is none."""
     versions = store.read(space, canvas_rows.versions, number)
     undone = {int(version.detail) for version in versions if version.kind == "undone"}
     patches = [version.number for version in versions if version.kind == "patched"]

@@ -76,7 +76,7 @@ def choose_task(
 
 
 def find_task(rows: Sequence[CanvasRow], task: str) -> CanvasRow | None:
-    """Return the first row with this number (`003`), label, file, address or goal, or a goal with the same terms."""
+    """Return the first row with this number (`003`), label, file, address or goal, or the same terms; else None."""
     for row in rows:
         number = padded(row.number)
         if task in (number, f"{number}-{row.label}", _mmd_path(row.number, row.label), _canvas_uri(row.number)):
@@ -116,7 +116,10 @@ def _mmd_path(number: int, label: str) -> str:
 
 
 def find_canvas(store: Store, space: str, *, task: str | None, session: str | None) -> CanvasRow:
-    """Return the canvas of a task, else the active, else the newest canvas; those of the session first."""
+    """Return the canvas of a task, preferably of the session. Raises NotFound.
+
+    Without a task, return the active canvas, else the newest canvas, of the session or, if that is None, of the space.
+    """
     if task is None:
         if active := store.read(space, canvas_rows.active_canvas, session):
             return active
@@ -443,7 +446,7 @@ def _strip_request(words: str) -> str:
 
 
 def _goal_of_request(words: str) -> str:
-    """Return the name of a task, "" for a report or the next part of the same task."""
+    """Return the name of the task that a request begins, "" for a report or the next part of the same task."""
     patterns = _patterns()
     goal = clean(_strip_request(words), GOAL_CHARS)
     continues = patterns["told"].match(goal) or patterns["part"].match(goal)

@@ -77,7 +77,7 @@ def view(
 
 
 def _metadata(address: str, canvas: Canvas, *, counter: TokenCounter, budget: int) -> str:
-    """Return the four metadata fields, with the goal cut to fit the budget."""
+    """Return the four metadata fields, with the goal cut to fit the budget. Raises InvalidInput if they do not fit."""
     for limit in (200, 80, 40, 20, 8):
         fields = {
             "taskGoal": clean(canvas.task_goal, limit),
@@ -161,7 +161,8 @@ def fold_canvas(
 
     `task` is a label, a number or a goal; the default is the session's active or newest canvas.
     `nodes` are ids of nodes or groups; without them the action applies to the whole canvas.
-    Raises NotFound for an unknown task, InvalidInput for an unknown action or node or too small a budget.
+    Raises NotFound for an unknown task, InvalidInput for an unknown action or node, for arguments that the
+    action does not take, and for too small a budget.
     """
     if action == "switch" and task is None:
         raise InvalidInput("action 'switch' needs `task`: the label, number or goal of the task to go on with.")
@@ -338,7 +339,7 @@ def _columns(canvas: Canvas, phases: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def phase_title(nodes: Sequence[Node]) -> str:
-    """Return the title of a column; "" for a single step, which has its own."""
+    """Return the title of a column: "earlier" for folded phases, "" for a single step, which has its own title."""
     if any(node.id.count("-") > 1 for node in nodes):  # stretches
         return "earlier"
     return title_of(nodes, room=60) if len(nodes) > 1 else ""
@@ -355,7 +356,7 @@ def _box(node: Node, *, active: bool, limit: int, sources: str = "") -> str:
 
 
 def _legend(canvas: Canvas) -> list[str]:
-    """Return the task, the number of steps by status, and the current step."""
+    """Return the lines of the legend: the task, the steps by status, the current step; no line without steps."""
     active = latest(canvas)
     if active is None:
         return []

@@ -122,7 +122,7 @@ MARKDOWN = re.compile(r"#{2,6} \S|```|\s*[-*] \[|\[[^\]]+\]\(")
 
 
 def describe_code(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
-    """Describe code if half of the lines match a language, or a third if the call names such a file."""
+    """Describe code if half of the lines are typical of a language, or fewer if the call names such a file."""
     language = _guess(page, focus)
     if language is None:
         return None
@@ -215,7 +215,7 @@ class Changed:
 
 
 def describe_diff(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
-    """Describe a diff of at least two hunks, or of one hunk after a header."""
+    """Describe a diff that names at least one file; None for anything else."""
     if not any(HUNK.match(line.text) or GIT.match(line.text) for line in page.sample):
         return None
     files, picks = _read(page)

@@ -77,7 +77,8 @@ def quiet_synopsis(text: str, describe: Callable[[str], Synopsis], *, budget_cha
 def _orders(text: str, shown: _Shown, sizes: Iterable[re.Pattern[str]]) -> list[tuple[int, int]]:
     """Return the spans of the smallest quoted passages that read like instructions, in order.
 
-    The meaning is judged only for sentences, because that takes most of the time. A call's tag does not end a sentence.
+    The meaning is judged only for sentences, because that takes most of the time. A sentence
+    flagged only as a call is not removed by itself: the line around it is judged.
     """
     orders: list[tuple[int, int]] = []
     judged: set[str] = set()

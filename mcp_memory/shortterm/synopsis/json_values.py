@@ -42,7 +42,7 @@ def render(value: Json) -> str:
 
 
 def label_of(row: dict[str, Json]) -> str:
-    """Return the name of an object: its id, name, title … or its first string."""
+    """Return the name of an object: its id, name, title … or its first string or integer, else ""."""
     keys = {str(key).lower(): key for key in row}
     labels = [k for name in LABELS for k in keys if k == name]
     labels += [k for k in keys if k.endswith(("_id", "_number", "_name", "id", "name"))]
@@ -198,7 +198,7 @@ def with_addresses(parts: Sequence[PageLine], focus: Focus) -> Iterator[PageLine
 
 
 def columns_of(value: Json, focus: Focus) -> list[str]:
-    """Return a line for each column if there are more rows than can be shown, else nothing."""
+    """Return a line for each column of the first array of at least `MANY_ROWS` objects, else nothing."""
     for _, rows in _tables(value):
         if len(rows) >= MANY_ROWS:
             columns = list(dict.fromkeys(key for _, row in rows[:200] for key in row))
@@ -290,7 +290,7 @@ FAILED_KEYS = ("error", "errors", "message", "detail", "exception")
 
 
 def describe_json(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
-    """Describe JSON, complete or truncated, or JSON lines."""
+    """Describe JSON, complete or truncated, or JSON lines; None for anything else."""
     if not START.match(page.text[:400]):
         return None
     kind, problem = "json", ""
@@ -354,7 +354,10 @@ def _load_lines(text: str) -> list[Json]:
 
 
 def _skim(text: str, page: ResultPage) -> tuple[Json, str]:
-    """Read tokens until an error, then close all open brackets. Return the value, and the problem."""
+    """Read tokens until an error, then close all open brackets.
+
+    Return the value, `_NOTHING` if too little was read, and the problem.
+    """
     holder: list[Json] = []
     stack: list[dict[str, Json] | list[Json]] = [holder]
     key: str | None = None

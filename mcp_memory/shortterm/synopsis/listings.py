@@ -148,7 +148,7 @@ class ListingEntry:
 
 
 def describe_listing(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
-    """Describe a listing if at least 85 % of the lines are an entry."""
+    """Describe a listing if at least 85 % of the lines are entries."""
     _, missed = _read_entries(page.sample)
     if missed > 0.25 * len(page.sample):
         return None
@@ -159,7 +159,10 @@ def describe_listing(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
 
 
 def describe_tree(value: Any, focus: Focus) -> SynopsisDraft | None:
-    """Describe a JSON tree of folders and files: objects with a `name`, folders with `children`."""
+    """Describe a JSON tree of folders and files: objects with a `name`, folders with `children`.
+
+    None for any other value.
+    """
     roots = cast("list[Any]", value if isinstance(value, list) else [value])
     if not any(isinstance(_field(root, "children"), list) for root in roots):
         return None

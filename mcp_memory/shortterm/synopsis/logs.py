@@ -266,7 +266,7 @@ def _message(line: PageLine) -> str:
 
 
 def _errors(errors: list[PageLine], traces: list[Trace], messages: dict[str, list[PageLine]]) -> Iterator[str]:
-    """List each different error once, the commonest first, with its line and count; then the exceptions."""
+    """Yield the five commonest errors, each with its first line and count, then the last three exceptions."""
     alike = [messages[template] for template in {template(line.text) for line in errors}]
     for lines in sorted(alike, key=lambda lines: (-len(lines), lines[0].number))[:5]:
         yield f"error ×{len(lines):,}, first at line {lines[0].number}: {clip(_message(lines[0]), 160)}"

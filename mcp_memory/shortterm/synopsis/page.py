@@ -140,7 +140,7 @@ def open_page(text: str) -> ResultPage:
 
 
 def placed(page: ResultPage, call: str) -> ResultPage:
-    """Return the page with the line number in the file, 430, if the call is `sed -n '430,490p'`."""
+    """Return the page with the number of its first line in the file if the call has it: 430 in `sed -n '430,490p'`."""
     asked = SED.findall(call)
     return replace(page, first_file_line=int(asked[0])) if len(asked) == 1 and page.first_file_line is None else page
 

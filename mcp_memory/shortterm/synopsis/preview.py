@@ -87,7 +87,7 @@ def gist(
     listed: bool = True,
     defined: Iterable[str] = (),
 ) -> list[PageLine]:
-    """Return runs of key words, each named after its first piece; with `GAP` for each at most `room` characters.
+    """Return runs of key words, each named after its first piece, in at most `room` characters with a `GAP` for each.
 
     Words in `seen` are omitted. A run ends before a number in `breaks`, or `span` after its first piece. `numbers` is
     the worth of a number relative to a word: low in code, where most are line numbers, equal in data. With `listed`,
@@ -272,7 +272,7 @@ class SynopsisDraft:
 def preview(draft: SynopsisDraft, page: ResultPage, focus: Focus, *, summary: str, budget: int | None) -> str:
     """Return the preview that goes with a summary, in at most `budget` characters.
 
-    If `budget` is None, the room depends on the use and the size of the result.
+    If `budget` is None, the room depends on the use and the size of the result. A result that fits is returned whole.
     """
     if budget is None:
         budget = WHOLE if page.chars <= WHOLE else USES[draft.use].of(page.chars)

@@ -47,8 +47,9 @@ class Synopsis:
 def synopsise(
     text: str, *, tool: str, arguments: object = None, talk: str = "", budget_chars: int | None = None
 ) -> Synopsis:
-    """Describe a tool result, its preview in at most `budget_chars` characters; None: as many as it needs.
+    """Describe a tool result.
 
+    The preview has at most `budget_chars` characters; if None, its length depends on the kind and size of the result.
     Words of `arguments` weigh more than words of `talk` (the messages before the call), and rare words more than common
     words.
     """

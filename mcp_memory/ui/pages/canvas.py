@@ -41,7 +41,7 @@ def status_badge(status: StepStatus) -> Element:
 
 
 async def tasks(view: View) -> Page:
-    """List all tasks, the most recent first."""
+    """List the tasks, the most recent first, at most `_LISTED`."""
     rows = await view.memory.canvases(limit=_LISTED)
     active = await view.memory.active_canvas()
     listed = ui.rows(_task(row, is_active=active is not None and row.number == active.number) for row in rows)
@@ -69,7 +69,7 @@ def _task(row: CanvasRow, *, is_active: bool) -> Element:
 
 @lru_cache(maxsize=2 * _LISTED)
 def _summary(text: str) -> tuple[str, int, int] | None:
-    """Return the goal of a canvas, its steps and its dead ends; None if the text is damaged. A long one takes 2 ms."""
+    """Return the goal of a canvas, its steps and its dead ends; None if the text is damaged."""
     try:
         canvas = parse(text)
     except InvalidInput:
@@ -233,7 +233,7 @@ def _describe_run(run: Sequence[CanvasVersion], undone: set[str]) -> tuple[str, 
 
 
 async def node(view: View) -> Page:
-    """Show a step with its results and the steps before and after it, or a group with its steps."""
+    """Show a step with its results and the steps before and after it, or a group with its steps. Raises NotFound."""
     row = await view.memory.canvas(int(view.parts["number"]))
     id_ = f"{padded(row.number)}-{view.parts['node']}"
     canvas = read(row)

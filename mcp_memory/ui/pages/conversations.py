@@ -53,7 +53,10 @@ async def conversations(view: View) -> Page:
 
 
 async def session(view: View) -> Page:
-    """Show a window of the turns of a session, each with the statements extracted from it."""
+    """Show a window of the turns of a session, each with the statements extracted from it.
+
+    A session without turns is shown with its tool results. Raises NotFound if it has neither.
+    """
     name, start = view.parts["session"], _start(view)
     try:
         turns = await view.memory.session_turns(name, start=start, limit=_TURNS + 1)

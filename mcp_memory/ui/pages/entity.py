@@ -1,4 +1,4 @@
-"""An entity: its facts over time, as of any day, what shares statements with it, and the statements themselves.
+"""An entity: its facts over time, as of any day, the entities that share statements with it, and these statements.
 
 The slider and the date are forms that load the page as of another day, so they work without scripts.
 """
@@ -24,7 +24,7 @@ _CHANGES = 12
 
 
 async def entity(view: View) -> Page:
-    """Show everything about an entity, today or at an earlier time.
+    """Show everything about an entity, today or at an earlier time; for an unknown entity, a link to the search.
 
     The time is given in the query: `as_of` is a date, `day` the position of the slider, in days since the first fact.
     """

@@ -25,7 +25,10 @@ _NAMING = 12  # statements whose lines in pages are shown
 
 
 async def tombstone(view: View) -> Page:
-    """Show a tombstone: the items forgotten together, when, why and how, and a form to restore them."""
+    """Show a tombstone: the items forgotten together, when, why and how, and a form to restore them.
+
+    Raises NotFound.
+    """
     id = view.parts["id"]
     forgotten = next((entry for entry in await view.memory.tombstones() if entry.id == id), None)
     if forgotten is None:
@@ -53,7 +56,7 @@ async def tombstone(view: View) -> Page:
 
 
 async def forgotten_words(view: View, tombstone: str) -> Element | None:
-    """Return the forgotten words in a closed box, only for a reader with the right to restore them."""
+    """Return the forgotten words in a closed box; None without words or without the right to restore them."""
     if not view.may("admin"):
         return None
     words = await view.memory.forgotten_words(tombstone, limit=_SHOWN)
@@ -158,7 +161,7 @@ async def _mentions(view: View, ids: Sequence[str]) -> list[list[Node]]:
 
 
 def _related(view: View, ids: Sequence[str], would: Forgotten) -> Iterable[Element]:
-    """Return the form that adds remaining rows with the same content."""
+    """Return the form that adds remaining rows with the same content; nothing without rows or without the right."""
     if not (view.may("admin") and would.also):
         return ()
     boxes = [

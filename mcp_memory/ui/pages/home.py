@@ -29,7 +29,7 @@ _PURGE = "purge"
 
 
 async def forgotten(view: View, tombstones: Sequence[Tombstone]) -> Element:
-    """Return the forgotten items, newest first, with buttons to restore them and a form to erase some.
+    """Return the forgotten items, newest first, with buttons to restore them and, for the owner, a form to erase some.
 
     A reader with the right to restore them can open the words of the newest.
     """
@@ -87,7 +87,7 @@ def _tombstone(view: View, tombstone: Tombstone) -> Element:
 
 
 def retention(policies: Sequence[OverdueRows]) -> Element:
-    """Return how long the space keeps which rows."""
+    """Return the retention policies of the space, with the numbers of overdue and of forgotten rows."""
     head = (t("retention.what"), t("retention.after"), t("retention.going"), t("retention.took"), t("retention.ran"))
     lines: list[Sequence[Any]] = [
         (
@@ -142,7 +142,7 @@ def _backup_content(backup: Backup) -> Any:
 
 
 def export(view: View, space: str) -> Element:
-    """Return how to move a memory to another home. This is a command, since it writes and reads files."""
+    """Return the commands that move a memory to another home; no form does that, since they write and read files."""
     here = "" if space == "default" else f" --space '{space}'"
     return ui.section(
         t("export.title"),
@@ -211,7 +211,7 @@ def _times(many: int) -> str:
 
 
 def _spaces(view: View, status: dict[str, Any]) -> Element | None:
-    """Return a form that opens another space, whose pages have other addresses; None if there is no other."""
+    """Return the owner's form that opens another space; None for other readers, or if there is no other space."""
     others = [name for name in status["spaces"] if name != status["space"]]
     if not (view.is_owner and view.form_token and others):
         return None

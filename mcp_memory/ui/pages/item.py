@@ -105,7 +105,10 @@ def drop_repeated(facts: Sequence[Fact]) -> list[Fact]:
 
 
 async def undo_button(view: View, correction: Atom, replaced: Sequence[Atom]) -> Element | None:
-    """Return the button that undoes a correction; None if the correction was replaced itself or came from a model."""
+    """Return the button that undoes a correction.
+
+    None without the right, and if the correction was replaced itself, replaced nothing, or came from a model.
+    """
     if correction.valid_to is not None or not replaced:
         return None
     first = await view.memory.turns([correction.evidence])
@@ -123,7 +126,7 @@ _MAX_GAP = 600  # characters between quotes; quotes farther apart are shown sepa
 
 # --- a statement ------------------------------------------------------------------------------------
 async def statement(view: View) -> Page:
-    """Show a statement, the words it is based on, the pages that cite it, and its older and newer versions."""
+    """Show a statement, its evidence, the pages that cite it, and its older and newer versions. Raises NotFound."""
     memory, id = view.memory, view.parts["id"]
     atom = await memory.atom(id)
     why = await memory.why(id)
@@ -177,7 +180,7 @@ def _details(atom: Atom, quoted: Sequence[Turn]) -> Element:
 
 
 def _doubt_note(view: View, id: str, reasons: Sequence[str], *, note: str) -> Iterator[Element]:
-    """Yield a note with the reasons for a row's quarantine, and buttons to release or keep it; nothing without any."""
+    """Yield a note with the reasons to doubt a row, and buttons to release or keep it; nothing without reasons."""
     if reasons:
         yield ui.note(note, " ", _reasons(reasons), kind="warn")
         buttons = [
@@ -316,7 +319,7 @@ def _forget_link(view: View, id: str) -> Iterator[Element]:
 
 # --- a turn -----------------------------------------------------------------------------------------
 async def turn(view: View) -> Page:
-    """Show a turn between its neighbours, and the statements based on it."""
+    """Show a turn between its neighbours, and the statements based on it. Raises NotFound."""
     memory, id = view.memory, view.parts["id"]
     shown = next(iter(await memory.turns([id])), None)
     if shown is None:

@@ -306,7 +306,7 @@ def _first_steps(view: View) -> Iterator[Element]:
 
 # --- a scene ----------------------------------------------------------------------------------------
 async def scene(view: View) -> Page:
-    """Show a scene, or the version of it that the query names, with the statements it is based on and its versions."""
+    """Show a scene, or the version that the query names, with its statements and its versions. Raises NotFound."""
     memory, slug = view.memory, view.parts["slug"]
     history = await memory.scene_history(slug)
     newest = history[0]

@@ -253,7 +253,7 @@ def _page_chars(line: str) -> int:
 
 
 def _before(lines: Sequence[str], at: int, char: int) -> tuple[int, int] | None:
-    """Return the start of the previous window."""
+    """Return the start of the previous window as line and character, None at the beginning."""
     if char:
         return at, max(0, char - PART)
     if at == 1:

@@ -47,7 +47,7 @@ def lay_out_columns(
     phases: Sequence[Sequence[str]],
     titles: Sequence[str],
 ) -> Drawing:
-    """Return the drawing of boxes in columns; `phases` holds each box once, `titles` a title for each phase."""
+    """Return the drawing of boxes in columns; `phases` has each box once, `titles` a title for each phase."""
     column = {id_: at for at, ids in enumerate(phases) for id_ in ids}
     into: dict[str, int] = {}
     rows = {edge: into.setdefault(edge[1], 0) for edge in labels}
@@ -157,7 +157,7 @@ def _straight_wire(edge: tuple[str, str], boxes: Mapping[str, Box], label: Label
 def _bent_wire(
     route: _Route, boxes: Mapping[str, Box], gutters: Sequence[float], low: float, label: Label | None
 ) -> Wire:
-    """Return the path of an edge through its lanes, with round corners; `gutters` are their left edges."""
+    """Return the path of an edge through its lanes, with round corners; `gutters` are the left edges of the gutters."""
     source, target = boxes[route.source], boxes[route.target]
     start = (source.x if route.from_left else source.x + source.width, round(source.y + source.height / 2 + ASIDE))
     end = (target.x, round(target.y + target.height / 2 - ASIDE))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 WIDE = 4
-"""Boxes in a layer; more go into the next one."""
+"""The most boxes in a layer; further boxes go into the next layer."""
 MARGIN, BESIDE, GAP, LANE = 12.0, 28.0, 44.0, 14.0
 """Pixels: margin around everything, gap between boxes, gap between layers, width of a passing edge."""
 LABEL = 16.0
@@ -199,7 +199,7 @@ def _chain(
     *,
     turned: bool,
 ) -> list[_Place]:
-    """Return the places that an edge passes, from the upper box to the lower."""
+    """Add a place for an edge to each layer that it passes; return its places, from the upper box to the lower."""
     upper, lower = reversed(edge) if turned else edge
     between = [_Place(LANE, 0.0, is_box=False) for _ in range(ranks[upper] + 1, ranks[lower])]
     for at, place in enumerate(between, start=ranks[upper] + 1):
@@ -294,7 +294,7 @@ def _label_rows(
     labels: Mapping[tuple[str, str], Size],
     width: float,
 ) -> tuple[list[int], dict[tuple[str, str], tuple[float, int]]]:
-    """Return the rows of labels in the gap above each layer, and x and row of each label, without overlaps."""
+    """Return the number of label rows above each layer, and the x and row of each label; labels do not overlap."""
     level = {id(place): at for at, layer in enumerate(layers) for place in layer}
     taken: list[list[list[tuple[float, float]]]] = [[] for _ in layers]
     label_places: dict[tuple[str, str], tuple[float, int]] = {}
