@@ -251,9 +251,16 @@ def mem0_records(source: SourceValue, skipped: SkippedParts) -> Iterator[MemoryR
         names = [fields.get("source"), fields.get("relationship"), fields.get("target", fields.get("destination"))]
         match names:
             case [str(start), str(relation), str(target)] if start.strip() and relation.strip() and target.strip():
-                yield statement(place, skipped, fact=(start, relation, target), about=(start, target))
+                yield _relation(place, skipped, start, relation, target)
             case _:
                 yield ImportProblem(where=place, what="is no relation of mem0: {source, relationship, target}.")
+
+
+def _relation(where: str, skipped: SkippedParts, start: str, relation: str, target: str) -> MemoryRecord:
+    try:
+        return statement(where, skipped, fact=(start, relation, target), about=(start, target))
+    except InvalidRecord as unfit:
+        return ImportProblem(where=where, what=str(unfit))
 
 
 def _memory(thing: Mapping[str, Any], where: str, skipped: SkippedParts) -> MemoryRecord:

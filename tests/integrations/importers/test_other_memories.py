@@ -169,11 +169,13 @@ def test_what_mem0_holds_is_told_with_its_time(under: str | None, home: Path, fi
 
 
 def test_relations_of_mem0_are_facts(file: File) -> None:
-    rows = {"results": [MEM0], "relations": [{"source": "alex", "relationship": "plays", "destination": "cricket"}, {}]}
+    plays = {"source": "alex", "relationship": "plays", "destination": "cricket"}
+    rows = {"results": [MEM0], "relations": [plays, {}, plays | {"source": "<private>Al</private>"}]}
     found = told(file(json.dumps(rows).encode()))
     assert [one.fact for one in found if isinstance(one, ImportedStatement)] == [None, ("alex", "plays", "cricket")]
     assert [str(one) for one in found if isinstance(one, ImportProblem)] == [
-        "line 1, relations[1]: is no relation of mem0: {source, relationship, target}."
+        "line 1, relations[1]: is no relation of mem0: {source, relationship, target}.",
+        "line 1, relations[2]: is empty, or has no visible character. Take it out.",
     ]
 
 
