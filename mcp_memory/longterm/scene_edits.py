@@ -1,9 +1,8 @@
 """Checks the scene edits of a reply against the stored scenes, and returns the edits to commit.
 
-Some faults are corrected with a note: invalid edits, lines without evidence, citations of atoms that were not shown and
-dead links are removed, and a few statements that an edit left out are restored. Others refuse the whole reply, with all
-reasons at once: an unknown page, too many pages, a page that is too long or mostly without evidence, and statements
-that no page would contain any more although the reply gives no reason.
+Minor faults are corrected with a note, such as lines without evidence, lines that read like orders, dead links, or a
+few statements that an edit left out. For other faults the whole reply is refused, and all reasons are given at once;
+such faults are an unknown page, a page that is too long, or statements that no page would contain any more.
 """
 
 from __future__ import annotations
@@ -327,7 +326,7 @@ class _PageDrafts:
     # all edits together
 
     def covered_ids(self) -> set[str]:
-        """Return the atoms that some page cites after the edits."""
+        """Return the ids of the atoms that some page cites after the edits."""
         unchanged = (scene.atoms for slug, scene in self.round.scenes.items() if slug not in self.changed)
         return set(chain(*unchanged, *(page.atoms for page in self.pages.values())))
 

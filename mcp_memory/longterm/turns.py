@@ -1,8 +1,9 @@
 """L0: admits turns to the memory, and recognizes small talk.
 
-`admit` removes private passages and recalled blocks, and masks secrets: recalled text that is stored again would be
-recalled again. Recalled blocks carry a tag that nothing inside can close. A user's message with attached material
-becomes two turns: the typed words, and the material as a tool's (`attachments`).
+`admit` masks secrets, removes private passages (not from results of tools), and leaves out replies that are only a
+signal to the host. It also removes recalled blocks, which would otherwise be stored and recalled again; they carry a
+tag that nothing inside can close. A user's message with attached material becomes two turns: the typed words, and the
+material as a tool's (`attachments`).
 
 `small_talk_kind` finds turns that no model needs to read: greetings, acknowledgements, commands and texts of the host,
 symbols, copies of recalled lines. The whole turn has to consist of these. A short answer counts as signal if it may

@@ -1,16 +1,16 @@
 """Keeps rows embedded and indexed; makes the vectors of a query.
 
-Turns are embedded in the background, so storing them waits for no model, and in a pause between calls that store, so
-that these do not wait for its commits. A search, and closing, wait a moment until what this process has just stored is
-embedded by the bundled model and its sentences are read. Statements are embedded in the call that stores them, unless
-the model is remote. Rows without a vector are embedded whenever they are met, so a kill, a failed call or a change of
-model needs no other bookkeeping. Until the configured model has embedded everything, the fullest other index that can
-still be queried is searched too, so a change of model never empties an answer.
+Turns are embedded in the background, so that storing never waits for a model, and between calls that store, so that
+these never wait for the commits of the background. A search, and closing, wait a moment until the latest turns of this
+process are embedded by the bundled model and their sentences are read. Statements are embedded in the call that stores
+them, unless the model is remote. Rows without a vector are embedded whenever they are met, so a kill, a failed call or
+a change of model needs no other bookkeeping. Until the configured model has embedded everything, the fullest other
+index that can still be queried is searched too, so a change of model never empties an answer.
 
 The background threads of all processes with one model share a queue of spaces (`queues.claim_space`). Each claims the
 space that has been due longest, and judges one unjudged row of it (`trust.judge_waiting`), indexes one large tool
-result, embeds one batch of its rows or reads the sentences of some turns (`longterm.reader`), and releases it.
-Rows with terms of an earlier version are indexed again, and searched by the old terms until then.
+result, embeds one batch of its rows or reads the sentences of some turns (`longterm.reader`), and releases it. Rows
+with terms of an earlier version are indexed again, and searched by the old terms until then.
 """
 
 from __future__ import annotations

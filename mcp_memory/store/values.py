@@ -140,8 +140,8 @@ class NewAtom:
     """An atom to store.
 
     Without `evidence` it is an explicit statement: its text is appended to the session's turns and the journal as a
-    note, which becomes its evidence. With `evidence` it was extracted from those turns. If the atom that it would
-    replace became true later than this atom, this atom is stored as history: it has ended, superseded by the other.
+    note, which becomes its evidence. With `evidence` it was extracted from those turns, which may arrive in any order,
+    so it may be stored as already ended, superseded by a stored atom (`store.sql.supersession`).
     """
 
     kind: Kind
@@ -570,10 +570,10 @@ class TakenStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewChunk:
-    """A run of lines of a ref to index: its position, and its indexed text.
+    """A run of lines of a ref to index.
 
-    `lines` count from 1 and include both; `span` is in bytes of the raw result, the end not included. Parts of a long
-    line have the same line numbers.
+    `lines` are the first and the last line, counted from 1. `span` is the range of bytes in the raw result, without the
+    end; `text` is masked. A long line is split into several chunks with the same lines.
     """
 
     lines: tuple[int, int]

@@ -57,7 +57,7 @@ _RETRY_S = 60.0
 
 
 class DaemonMemory:
-    """The memory behind the hooks: opened when first needed, and not retried for a while if that fails."""
+    """The memory behind the hooks, opened on first use. After a failure, opening is not tried again for a while."""
 
     def __init__(self, files: DaemonFiles, stack: AsyncExitStack) -> None:
         self._files = files

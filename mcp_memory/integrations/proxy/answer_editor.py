@@ -196,7 +196,10 @@ def _same_but_text(first: Any, other: Any) -> bool:
 
 
 def _repeats(structured: object, texts: list[str]) -> bool:
-    """Return whether the texts repeat the structured content, which SDKs wrap unless it is an object."""
+    """Return whether the texts repeat the structured content.
+
+    SDKs wrap a value that is not an object in an object with one key, so the value of a single key is compared too.
+    """
     candidates = [structured]
     if isinstance(structured, dict) and len(cast("dict[str, Any]", structured)) == 1:
         candidates += cast("dict[str, Any]", structured).values()

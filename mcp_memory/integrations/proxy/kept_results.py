@@ -91,7 +91,10 @@ def looks_like_ours(name: str, arguments: object) -> bool:
 
 
 def parse_arguments(name: str, arguments: object) -> dict[str, Any]:
-    """Return the arguments for the verb `expand_node`. Raises InvalidInput."""
+    """Check a call's arguments and return them for the verb `expand_node`, which calls `ref` its `target`.
+
+    Raises InvalidInput if an argument is unknown, missing or invalid.
+    """
     fields = cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else {}
     if unknown := [key for key in fields if key not in {*_PROPERTIES, "max_tokens"}]:
         raise InvalidInput(f"{name} has no argument {one_line(unknown[0], 40)!r}; it takes: {', '.join(_PROPERTIES)}.")

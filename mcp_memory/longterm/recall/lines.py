@@ -40,7 +40,7 @@ recall has one part for all turns, `maybe`.
 class RecallLimits:
     """How many rows to read and how much of each to show; the defaults are those of an explicit recall.
 
-    Widths are characters of the first, second, ... turn; the last is for all further turns.
+    Widths are in characters, one for each turn in order; the last applies to all further turns.
     """
 
     turns: int = 45

@@ -211,13 +211,16 @@ class ExplainedRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchLeg:
-    """The matches in one layer, before ranking."""
+    """Counts of what a search found in one layer.
+
+    `by_words` rows have a term of the question, `by_meaning` rows a cosine to it, of which `nearest` is the highest.
+    """
 
     layer: Layer
     by_words: int
     by_meaning: int
     candidates: int
-    """The number of ranked rows, including the context of matching turns."""
+    """Number of rows that were scored, including the context of matching turns."""
     words: Mapping[str, int]
     """Number of rows with each term of the question. A missing term is in no row, or in too many."""
     nearest: float | None

@@ -56,9 +56,9 @@ _SAID = 0.5  # share of a claim's words in a sentence that withdraws something
 
 
 def changes_frame(sentence: str, claim: str) -> bool:
-    """Return whether a claim states as present and certain what a sentence states as past, possible or for once.
+    """Return whether a claim drops a limit of a sentence: that it is past, uncertain, or true on this occasion only.
 
-    An example is "The user lives in Graz" for "I used to live in Graz".
+    For example, "The user lives in Graz" drops the past of "I used to live in Graz".
     """
     sentence, claim = sentence.lower().replace("’", "'"), claim.lower().replace("’", "'")
     is_over = _has("ENDED", sentence) and not (is_negative(sentence) and is_negative(claim))  # "never do that any more"

@@ -169,7 +169,10 @@ def _prompt_network() -> _Network:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Network:
-    """A network of a hidden layer and a linear part."""
+    """A network with one hidden layer (ReLU) and a direct linear part.
+
+    `shift` is the bias of the hidden layer, `constant` that of the output.
+    """
 
     hidden: NDArray[np.float32]
     shift: NDArray[np.float32]

@@ -260,7 +260,7 @@ class ForgettingVerbs(Verbs):
 
     @in_thread
     def still_said(self, tombstone: str) -> list[Turn]:
-        """Return the turns that were kept although forgotten statements are based on their words."""
+        """Return the turns that are kept although statements that this tombstone forgot are based on them."""
         return self._store.read(
             self.space, turn_rows.by_ids, self._store.read(self.space, tombstone_rows.still_said, tombstone)
         )

@@ -44,8 +44,8 @@ class RecallVerbs(Verbs):
     async def recall_answer(self, query: str = "", *, session: str | None = None, budget_tokens: int = 1200) -> Bundle:
         """Return the context for a question as `recall` does, within the budget as text and as JSON, and log it.
 
-        A session gets the same stable block only once an hour, because its context still has the earlier copy.
-        Raises InvalidInput, which names a sufficient budget, if the budget is too small for any row.
+        With a query, a session gets the same stable block only once an hour, because its context still has the earlier
+        copy. Raises InvalidInput, which names a sufficient budget, if the budget is too small for any row.
         """
 
         def has_stable(block: str) -> bool:

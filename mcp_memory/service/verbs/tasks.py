@@ -90,9 +90,10 @@ class TaskVerbs(Verbs):
 
     @in_thread
     def note_replaced(self, session: str, tool_call_id: str, text: str, *, at: datetime | None = None) -> None:
-        """Enter the savings of a call's stored results, in whose place the client has shown `text` at the time `at`.
+        """Record the tokens saved by showing `text` to the model instead of the stored results of a tool call.
 
-        Only results whose replacements are in `text` count, each once. A replacement ends where the next one begins.
+        `text` has a note for each replaced result, which ends where the next one begins. Results without a note in it,
+        or recorded before, are skipped. `at` is when the text was shown, by default now.
         """
         call = mask_id(tool_call_id)
         refs = {
