@@ -257,12 +257,12 @@ from mcp_memory.store.sqlite.store import open_store
 left = int(sys.argv[2])
 whole = files.write_whole
 
-def dying(path, data, *, durable=True):
+def dying(path, data, **options):
     global left
     if not left:
         os._exit(9)
     left -= 1
-    whole(path, data, durable=durable)
+    whole(path, data, **options)
 
 store = open_store(Path(sys.argv[1]))
 files.write_whole = dying
