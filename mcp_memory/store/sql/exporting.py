@@ -126,7 +126,7 @@ def _reviews(tx: Transaction, origins: Origins) -> Iterator[ReviewRow]:
 
 
 def _records(tx: Transaction, origins: Origins) -> Iterator[RecordRow]:
-    """Yield all records. Those of forgotten results have no words."""
+    """Yield all records; records of forgotten results are without their words."""
     gone = {id for id, *_ in tx.each("SELECT id FROM ref WHERE space = :space AND tombstone IS NOT NULL")}
     for fields in row_codec.read(tx, RecordRow, "1 = 1 ORDER BY r.id"):
         row = RecordRow(**fields, origins=origins(fields["id"]))
@@ -295,7 +295,7 @@ def _tombstones(tx: Transaction, origins: Origins) -> Iterator[TombstoneRow]:
 def _imported_tombstones(tx: Transaction, origins: Origins) -> Iterator[TombstoneRow]:
     """Yield imported tombstones that matched no row here or were undone elsewhere.
 
-    A further store that imports the export may have the rows that they name.
+    They are exported because another store that imports the export may have the rows that they name.
     """
     for name, here in tx.all("SELECT origin, id FROM origin WHERE space = :space AND id IN (?, ?)", NOTHING, UNDONE):
         match = _ELSEWHERE.fullmatch(name)

@@ -88,7 +88,7 @@ LINES = {
         defaults={"read": None, "batches": 0, "scene": None},
     ),
 }
-"""The forms of lines by kind, as the kind is shown to people."""
+"""The forms of lines by the name of their kind, as people see it."""
 
 _KIND_BY_NAME = {"turn": "turns", "record": "records", "canvas": "versions of canvases", "tombstone": "tombstones"}
 """The kind of a line by the name that identifies it. A line with none of these names is about a session."""
@@ -170,7 +170,7 @@ def row_of(fields: Mapping[str, Any]) -> LineRow:
 
 
 def result_of(fields: Mapping[str, Any], path: str) -> RefRow:
-    """Return the row of a result from the front matter of its file at this path. Raises errors like `row_of`."""
+    """Return the row of a result from the front matter of its file at this path. Raises the errors of `row_of`."""
     return _parse(_RESULT._replace(defaults={"file": path}), fields)
 
 

@@ -48,7 +48,7 @@ _OLD: dict[Keeping, tuple[str, str, str, str]] = {
         "x.id",
     ),
 }
-"""For each kind: its id, the condition of old rows, the condition of old rows that are kept, and the order."""
+"""SQL for each kind: the id of a row, the old rows, the condition of old rows that are kept, and the order."""
 
 
 def list_policies(tx: Transaction) -> list[Policy]:

@@ -43,7 +43,7 @@ class ErasedNames:
 def says_erased_words(tx: Transaction, texts: Iterable[bytes]) -> Test:
     """Return a function that tests whether a name contains an erased word.
 
-    That is a word of these texts that no retained turn, atom or result has.
+    An erased word occurs in `texts`, but in no retained turn, atom or result. Short and function words do not count.
     """
     erased = "\n".join(fold(text[:_MOST].decode("utf-8", "replace")) for text in texts)
     erased_words = frozenset(_WORD.findall(erased))

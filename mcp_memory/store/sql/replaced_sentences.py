@@ -155,7 +155,7 @@ def copy_words(tx: Transaction, sentences: Sequence[int], onto: int) -> None:
 
 
 def open_sentences(tx: Transaction, ids: Sequence[str]) -> list[int]:
-    """Return the numbers of those atoms that are open. The list is empty if any of the open atoms is not a sentence."""
+    """Return the numbers of the open atoms in `ids` if all of them are sentences, otherwise an empty list."""
     rows = tx.among(
         "SELECT id, reader IS NOT NULL FROM atom WHERE space = :space AND valid_to IS NULL AND tombstone IS NULL"
         " AND id IN ({})",

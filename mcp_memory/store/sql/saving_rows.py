@@ -33,7 +33,7 @@ def message_edits(tx: Transaction, *, shown: Sequence[str] = (), reaching: Seque
 def put_message_edits(tx: Transaction, edits: Sequence[MessageEdit], *, seen: int, saving: Saving) -> None:
     """Store edits together with their saving.
 
-    Raises Conflict, storing nothing, if a stored edit with an id above `seen` has the `after` of any of them.
+    Raises Conflict, storing nothing, if a stored edit with an id above `seen` has the same `after` as a new edit.
     """
     if any(edit.id > seen for edit in message_edits(tx, reaching=[edit.after for edit in edits])):
         raise Conflict
@@ -50,7 +50,7 @@ def add_saving(tx: Transaction, saving: Saving) -> None:
 
 
 def savings(tx: Transaction, *, since: datetime | None = None) -> list[Saved]:
-    """Return the sums of savings, by kind."""
+    """Return the sums of all savings, or of the savings since a moment, by kind."""
     return _sums(_since(tx, since))
 
 
