@@ -121,7 +121,7 @@ _SENTENCE = re.compile(r"\n|(?<=[.!?])\s|(?<=[。！？])")
 def without_citations(text: str) -> str:
     """Return the text without its citations; links become the text they show.
 
-    This is repeated until no citation is left, because "((a1)a2)" and "([[x|a2]])" first become "(a2)".
+    The removal is repeated until no citation is left, because "((a1)a2)" and "([[x|a2]])" first become "(a2)".
     """
     while (
         left := _LINK.sub(_as_shown, _SPACED_GROUP.sub(lambda group: "" if _ids(group) else group[0], text))

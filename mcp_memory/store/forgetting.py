@@ -54,7 +54,7 @@ class Reach:
 
     @property
     def ids(self) -> list[str]:
-        """The ids that are excluded from every search, and those of tasks."""
+        """The ids that are excluded from every search, and the ids of tasks."""
         return [*self.turns, *self.atoms, *self.refs, *self.tasks]
 
 
@@ -87,7 +87,7 @@ class Purged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """A retention policy: a space keeps a kind of rows for `days`. It was set `at` a time and last ran at `ran_at`."""
+    """A retention policy: a space keeps a kind of rows for `days`. `at` is when it was set, `ran_at` its last run."""
 
     what: Keeping
     days: int

@@ -144,7 +144,7 @@ class Store(Engine, SearchStore, Protocol):
         """Call `heard`, on another thread, soon after other processes changed something, until `close`.
 
         It replaces the function that was given before. Calls may be spurious, late, or missing if an engine has no
-        notifications: poll `home_rows.last_changes` too.
+        notifications, so poll `home_rows.last_changes` too.
         """
         ...
 

@@ -212,7 +212,7 @@ class VersionRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CanvasHistory:
-    """A canvas. `begun` is the time of its first record. Exports of programs without versions have no `versions`."""
+    """A canvas. `begun` is the time of its first record. `versions` is empty if the exporting program kept none."""
 
     number: int
     label: str
@@ -229,7 +229,7 @@ class CanvasHistory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SceneRow:
-    """A version of a scene, without forgotten rows."""
+    """A version of a scene, without the words of forgotten atoms."""
 
     slug: str
     version: int
@@ -249,7 +249,7 @@ class SceneRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonaRow:
-    """A version of the persona page, without forgotten rows."""
+    """A version of the persona page, without the words of forgotten atoms."""
 
     version: int
     text: str
@@ -285,7 +285,7 @@ class SessionRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageRow:
-    """The progress of a stage: the last atom that it processed; of `read`, the last turn."""
+    """The progress of a stage: the last atom that it processed, or for `read` the last turn."""
 
     stage: Stage
     upto: str

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 Layer = Literal["turn", "atom", "chunk"]
-"""Rows with a word index: turns, atoms, and chunks of tool results. Chunks have no vectors."""
+"""A kind of row with a word index: a turn, an atom, or a chunk of a tool result. Chunks have no vectors."""
 
 
 class Conflict(Exception):
@@ -127,7 +127,7 @@ class Posting:
     """The rows with a term, as row numbers (812 for t812).
 
     `documents` counts all rows of the layer with the term. It is greater than the number of `rows` for a common term,
-    because only its newest rows are returned.
+    of which only the newest rows are returned.
     """
 
     term: str
@@ -384,7 +384,7 @@ class Readings:
 class CanvasPatch:
     """The next versions of a canvas that a model proposes, in order; empty if nothing changes.
 
-    The first is based on the version that the model read.
+    The first version is based on the version that the model read.
     """
 
     changes: Sequence[CanvasChange] = ()
@@ -546,7 +546,7 @@ class CanvasChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CanvasVersion:
-    """A version of a canvas. `work`: the job (`w12`) that made it, if a model did; `is_erased`: its text was purged."""
+    """A version of a canvas. `work` is the id of the job that made it, if any. If `is_erased`, its text was purged."""
 
     number: int
     kind: str
@@ -583,7 +583,7 @@ class NewChunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """A stored run of lines of a ref, with an id such as `c12`. The other fields are those of `NewChunk`."""
+    """A stored run of lines of a ref, with an id such as `c12`. `lines` and `span` are those of `NewChunk`."""
 
     id: str
     ref: str
@@ -601,7 +601,7 @@ class UnindexedRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CanvasGrowth:
-    """The number of records (`steps`) of a canvas since its last review by a model; `upto` is that of the newest."""
+    """How many records (`steps`) a canvas has since its last review by a model, and the id of the newest (`upto`)."""
 
     canvas: int
     status: StepStatus
@@ -655,7 +655,7 @@ class IndexProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A change that a subscriber may watch: `topic` is `persona`, `canvas:003`, `session:…`, `atom:a57` …"""
+    """A change that a subscriber may watch, with a `topic` such as `persona`, `canvas:003` or `atom:a57`."""
 
     space: str
     topic: str
@@ -671,7 +671,7 @@ class Counts:
     sessions: int
     turns: int
     atoms: int
-    """Current and closed atoms."""
+    """Current and ended atoms."""
     current: int
     """Current atoms."""
     facts: int

@@ -69,7 +69,7 @@ def add(tx: Transaction, atom: NewAtom, *, now: datetime, vectors: Vectors | Non
 def put(tx: Transaction, atom: NewAtom, *, now: datetime, work: int | None = None) -> WrittenAtom:
     """Store an atom without its vector, and end the atoms that it replaces.
 
-    If the same statement is stored already and the new one ends no other atom, its evidence is added to the stored
+    If the same statement is stored already and the new atom ends no other atom, its evidence is added to the stored
     atom, which is returned as a duplicate. `work` is the number of the job that made the atom, if any. All atoms in
     `supersedes` must be open. Raises the same errors as `add`, except those about `supersedes`.
     """

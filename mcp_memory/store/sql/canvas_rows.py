@@ -131,7 +131,7 @@ def take_over(tx: Transaction, canvas: CanvasRow, history: Sequence[dict[str, Va
 
 
 def patch(tx: Transaction, job: int | None, changes: Sequence[CanvasChange]) -> None:
-    """Commit consecutive versions of one canvas. The `version` of every row is that before the first change.
+    """Commit consecutive versions of one canvas. Every row has the version that the canvas had before the first change.
 
     Raises Conflict if the canvas is no longer at that version. `job` is the number of the job that made the versions.
     """
@@ -157,7 +157,7 @@ def must_be_at(tx: Transaction, rows: Sequence[CanvasRow]) -> None:
 
 
 def activate(tx: Transaction, session: str, number: int | None, *, now: datetime) -> None:
-    """Set the active canvas of a session; with None, the session has none. Raises NotFound for an unknown canvas."""
+    """Set the active canvas of a session; None means no canvas. Raises NotFound for an unknown canvas."""
     if number is not None:
         canvas(tx, number)
     session_no = tx.make_session(session)

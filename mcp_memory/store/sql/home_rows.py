@@ -24,7 +24,7 @@ _REPLACED = "CASE WHEN tokens_kept < tokens_raw"
 
 
 def spaces(tx: HomeTransaction) -> list[str]:
-    """Return the names of spaces, sorted."""
+    """Return the names of all spaces, sorted."""
     return tx.column("SELECT name FROM space ORDER BY name")
 
 

@@ -241,7 +241,7 @@ def note_origins(tx: Transaction, names: Mapping[str, str]) -> None:
 def forgotten_statements(tx: Transaction, statements: Sequence[Sequence[str]]) -> set[int]:
     """Return the indexes of the statements that were forgotten here, as a statement or as a turn.
 
-    Each statement is given as all its wordings; one forgotten wording is enough.
+    Each statement is given as a list of its wordings; one forgotten wording is enough.
     """
     return {
         place
@@ -370,7 +370,7 @@ class _Run:
 
 
 def _same_message(context: ImportContext, row: TurnRow) -> str | None:
-    """Return the id of the turn that has the same client id and content, from whichever store it came, or None."""
+    """Return the id of the turn with the same client id and content, whatever store it came from, or None."""
     if row.client_id is None:
         return None
     key, digest = digests.key_of(context.tx), bytes.fromhex(row.sha256)

@@ -56,7 +56,7 @@ def finish(tx: Transaction, work: str, *, outcome: Outcome, now: datetime) -> in
 
 
 def advance_stage(tx: Transaction, stage: Stage, upto: int, *, now: datetime) -> None:
-    """Record that a stage ran and has read all atoms (`read`: turns) up to this number. It never moves backwards."""
+    """Record that a stage ran and has read all atoms (`read`: turns) up to this number. Its cursor never moves back."""
     tx.run(
         "INSERT INTO stage_cursor (space, stage, position, at) VALUES (:space, ?, ?, ?) ON CONFLICT (space, stage)"
         " DO UPDATE SET at = excluded.at, position = CASE WHEN stage_cursor.position > excluded.position"
@@ -68,8 +68,8 @@ def advance_stage(tx: Transaction, stage: Stage, upto: int, *, now: datetime) ->
 def advance_sessions(tx: Transaction, job: int | None, upto: Mapping[str, int]) -> None:
     """Move the read cursors of sessions to these positions.
 
-    Other unfinished extraction jobs of these sessions are deleted, because their turns are read now. Raises Conflict,
-    which names `job`, if a session has already been read up to its position, and NotFound for an unknown session.
+    Other unfinished extraction jobs of these sessions are deleted, because their turns are read now. Raises Conflict
+    (with `job` in its message) if a session was already read up to its position, and NotFound for an unknown session.
     """
     for session, position in upto.items():
         number = _session(tx, session)

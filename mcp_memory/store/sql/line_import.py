@@ -46,7 +46,7 @@ class Statement:
     because: str | None = None
 
     def end_columns(self, since: int, label: str | None) -> dict[str, Value]:
-        """Return the columns of an older atom that this statement has ended.
+        """Return the columns that change in an older atom when this statement ends it.
 
         `since` is the start of the older atom in ms since 1970, `label` its label.
         """

@@ -133,12 +133,12 @@ PERSONA_FILE = "persona.md"
 
 
 def persona(tx: Transaction) -> PersonaVersion | None:
-    """Return the current page, or None if there is none yet."""
+    """Return the current page, or None if there is no page yet."""
     return next(iter(_personas(tx, "LIMIT 1")), None)
 
 
 def persona_versions(tx: Transaction) -> list[PersonaVersion]:
-    """Return all versions, the newest first."""
+    """Return all versions of the page, the newest first."""
     return _personas(tx)
 
 

@@ -16,7 +16,7 @@ from mcp_memory.store.sql.quarantine_rows import THERE
 from mcp_memory.store.sql.transaction import Transaction, from_ms, to_ms
 
 _EVERY = timedelta(hours=23)
-"""A little less than a day, so that a server that runs at the same hours does it every day."""
+"""A little less than a day, so that a server that runs at the same hours applies the policies every day."""
 _COLUMNS = "what, days, at, ran_at, took"
 _IS_EVIDENCE = (
     "EXISTS (SELECT 1 FROM evidence e JOIN atom a ON a.space = e.space AND a.id = e.atom"

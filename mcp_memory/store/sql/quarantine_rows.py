@@ -113,7 +113,7 @@ def judge(tx: Transaction, row_reasons: Mapping[str, Sequence[str]], *, now: dat
 def review(tx: Transaction, ids: Sequence[str], verdict: Verdict, *, now: datetime) -> list[Held]:
     """Store the decision on quarantined rows, and return the rows. A decision may be changed later.
 
-    Raises NotFound, changing nothing, if any row is unknown, forgotten or neither quarantined, reviewed nor labelled.
+    Raises NotFound, changing nothing, if `list_quarantined` would leave out any of `ids`.
     """
     reviewable = {row.id for row in list_quarantined(tx, ids)}
     missing = [one_line(id, 40) for id in ids if id not in reviewable]

@@ -110,7 +110,7 @@ def list_records(
     start: int = 0,
     limit: int = 100,
 ) -> list[Record]:
-    """Return records in the order in which they were made, those of forgotten results without their words.
+    """Return records in the order in which they were made; records of forgotten results are without their words.
 
     `node` is `003-N4`, or `003` for a whole canvas. A negative limit returns all records.
     """

@@ -52,7 +52,7 @@ def commit(tx: Transaction, work: str | None, output: StageOutput, *, outcome: O
     """Store the output of a stage, the end of its job `work`, its log entry and its cursor.
 
     Scenes, a page of the persona and a canvas have no job if a person edited them, and then move no cursor. Readings
-    never have a job. Sentences whose turns a model has read completely are replaced by statements of the model.
+    never have a job. Sentences whose turns a model has read completely are replaced by its statements or withdrawn.
 
     Raises Conflict, storing nothing, if the job is done or was leased by another process, because the question was
     answered already or is being asked again, or if a scene or a canvas is no longer at the version that the output

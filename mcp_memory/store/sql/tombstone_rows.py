@@ -77,7 +77,7 @@ def forget(
 def undo(tx: Transaction, tombstone: str, *, now: datetime, redrawn: Sequence[CanvasChange] = ()) -> Tombstone:
     """Restore exactly the rows that were forgotten under a tombstone.
 
-    Undoing a correction ends the same atoms again. Raises NotFound if the tombstone is unknown, undone or purged,
+    A restored correction ends the same atoms again. Raises NotFound if the tombstone is unknown, undone or purged,
     InvalidInput if an atom that it would end has ended since, if a single-valued fact has another value now or if all
     evidence of an atom was forgotten since, and Conflict if a canvas in `redrawn` has another version now.
     """
@@ -150,8 +150,8 @@ def _is_purged(tx: Transaction, tombstone: int) -> bool:
 def _refuse_replaced(tx: Transaction, atoms: Sequence[int]) -> None:
     """Raise InvalidInput if any of these atoms has ended.
 
-    A correction that was itself replaced cannot be undone, nor can its undo be reverted if what it restored was
-    replaced.
+    A correction that was replaced itself cannot be undone. An undone correction cannot be restored if an atom that it
+    would end again has ended since.
     """
     sql = "SELECT id, superseded_by FROM atom WHERE space = :space AND valid_to IS NOT NULL AND id IN ({})"
     for number, by in tx.among(sql, atoms):
@@ -466,7 +466,7 @@ def tombstone_of(tx: Transaction, number: int) -> Tombstone:
 
 
 def tombstones(tx: Transaction) -> list[Tombstone]:
-    """Return all tombstones, including undone ones, oldest first."""
+    """Return all tombstones, oldest first, even if their forgetting was undone."""
     return [tombstone_of(tx, number) for number in _tombstone_numbers(tx)]
 
 

@@ -78,7 +78,7 @@ class Files(Protocol):
         ...
 
     def remove(self, path: str) -> None:
-        """Delete a result."""
+        """Delete the file of a result or a page."""
         ...
 
     def append(self, path: str, lines: Iterable[bytes]) -> None:

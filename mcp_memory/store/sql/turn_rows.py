@@ -42,7 +42,7 @@ class IncomingTurn:
 
     @cached_property
     def terms(self) -> list[str] | None:
-        """The index terms of the turn. None for a note: searches find its atom, which has the same text."""
+        """The index terms of the turn; None for a note, because searches find its atom, which has the same text."""
         turn = self.turn
         return None if turn.role == "note" else word_index.terms_of_turn(turn.content, turn.name)
 
@@ -436,7 +436,7 @@ def context_windows(tx: Transaction, ids: Iterable[str], *, around: int) -> list
 
 
 def sessions(tx: Transaction, *, prefix: str = "", limit: int = 100, start: int = 0) -> list[SessionInfo]:
-    """Return sessions that have turns, latest written first, without the first `start` of them."""
+    """Return sessions that have turns, the last written first, from the index `start` on."""
     # Turns are counted only for the returned sessions. For all others only the newest turn is looked up, in the index
     # by session: 500 sessions with 100,000 turns take 2 ms. CROSS JOIN keeps that order.
     rows = tx.all(
