@@ -182,7 +182,7 @@ class Store(Engine, SearchStore, Protocol):
 
     @property
     def read_only(self) -> str | None:
-        """The reason why nothing can be written, or None if writes are possible. If set, every write raises."""
+        """The reason why nothing can be written, or None if writes are possible. If set, writes raise StoreUnavailable."""
         ...
 
 
@@ -214,7 +214,7 @@ class EmbeddedStore(Store, Protocol):
     def compact(self, *, vacuum: bool) -> None:
         """Merge the segments of the word index and empty the write-ahead log; with `vacuum`, release free pages too.
 
-        The merge is done in steps between which others can write. During a vacuum writers wait some 10 s per GB.
+        The merge is done in steps, between which other writers can write. A vacuum makes them wait some 10 s per GB.
         """
         ...
 

@@ -212,7 +212,7 @@ class VersionRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CanvasHistory:
-    """A canvas. `begun` is the time of its first record. `versions` is empty if the exporting program kept none."""
+    """A canvas. `begun` is the time of its first record. `versions` is empty if it was exported without versions."""
 
     number: int
     label: str

@@ -157,7 +157,7 @@ class NewAtom:
     """Whether its relation has one value at a time, so that the atom supersedes an older open value."""
     supersedes: Sequence[str] = ()
     because: str = ""
-    """Why it supersedes other atoms. A superseded promise gets the reason `DONE` if this is empty."""
+    """Why it supersedes other atoms. Without a reason, a promise gets `DONE`, unless a new promise supersedes it."""
     cites: Sequence[str] = ()
     """Results that support it, in addition to the results its text names: refs, with or without lines, or nodes."""
     valid_to: datetime | None = None
@@ -601,7 +601,7 @@ class UnindexedRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CanvasGrowth:
-    """How many records (`steps`) a canvas has since its last review by a model, and the id of the newest (`upto`)."""
+    """The number of records (`steps`) of a canvas since its last review by a model, and the newest record (`upto`)."""
 
     canvas: int
     status: StepStatus

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 COMMON = 1_500
-"""Number of rows from which a term is common; for a common term, only as many of the newest rows are read."""
+"""Number of rows from which a term is common; for a common term, only that many of its newest rows are read."""
 
 _TOGETHER = 6_000  # rows of all terms together; the rarest terms come first
 _RELATIVES = 3_000

@@ -84,7 +84,7 @@ def unindexed_ref(tx: Transaction, *, passing: Iterable[str] = ()) -> UnindexedR
 
 
 def terms_of_chunks(new: Sequence[NewChunk]) -> list[list[str]]:
-    """Return the terms of each chunk without repetitions, because ranking does not use their frequencies.
+    """Return the terms of each chunk without repetitions, because ranking only needs to know which rows have a term.
 
     They should be computed before the transaction that stores the chunks, so that other writers do not wait.
     """
