@@ -182,7 +182,7 @@ class Store(Engine, SearchStore, Protocol):
 
     @property
     def read_only(self) -> str | None:
-        """The reason why nothing can be written, or None if writes are possible. If set, writes raise StoreUnavailable."""
+        """The reason why nothing can be written, so that writes raise StoreUnavailable; None if writes are possible."""
         ...
 
 
