@@ -121,7 +121,7 @@ _SENTENCE = re.compile(r"\n|(?<=[.!?])\s|(?<=[。！？])")
 def without_citations(text: str) -> str:
     """Return the text without its citations; links become the text they show.
 
-    The result has no citations either: "((a1)a2)" and "([[x|a2]])" would otherwise leave "(a2)".
+    The removal is repeated until no citation is left, because "((a1)a2)" and "([[x|a2]])" first become "(a2)".
     """
     while (
         left := _LINK.sub(_as_shown, _SPACED_GROUP.sub(lambda group: "" if _ids(group) else group[0], text))
@@ -243,7 +243,7 @@ def scene_without(scene: Scene, gone: Collection[str]) -> Scene:
 
 
 def gist(body: str) -> str:
-    """Return the first line of a page that has a citation, shortened and without it; a fixed text if none has any."""
+    """Return the first cited line of a page, shortened and without citations; a fixed text if no line is cited."""
     lines = (
         without_citations(line).lstrip(" -*+•>")
         for line in body.splitlines()

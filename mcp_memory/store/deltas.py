@@ -29,7 +29,7 @@ def combine(deltas: Iterable[str]) -> str:
 
 
 def texts(deltas: Iterable[str]) -> Iterator[str]:
-    """Yield the text after each delta; the first delta is a whole text. Raises ValueError if any cannot be read."""
+    """Yield the text after each delta; the first delta is a whole text. Raises ValueError for an unreadable delta."""
     text = ""
     for delta_json in deltas:
         changes: Any = json.loads(delta_json)

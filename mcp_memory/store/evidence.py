@@ -26,6 +26,6 @@ def evidence_hash(turn: NewTurn) -> bytes:
 
 
 def is_intact(turn: Turn) -> bool:
-    """Return whether a stored turn matches its hash, which includes its time only if the client gave one."""
+    """Return whether a stored turn matches its hash, which includes the time only if the client gave a time."""
     sent = NewTurn(role=turn.role, name=turn.name, content=turn.content, said_at=turn.said_at)
     return turn.sha256 in (evidence_hash(sent).hex(), evidence_hash(replace(sent, said_at=None)).hex())

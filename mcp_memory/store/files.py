@@ -136,7 +136,7 @@ def _json(value: Any, *, separators: tuple[str, str] | None = None) -> str:
 
 
 def write_whole(path: Path, data: bytes, *, durable: bool = True, root: Path | None = None) -> None:
-    """Write a file by renaming a temporary one, so that it always has either the old or the new content.
+    """Write a file by renaming a temporary file, so that it always has either the old or the new content.
 
     With `durable`, the new content is on the disk when this returns. Missing folders are created, except `root`.
     """

@@ -13,7 +13,7 @@ How = Literal["ids", "query", "session", "time", "retention", "import", "correct
 """How the rows to forget were selected; `correction`: an undone correction, whose replaced atoms are current again."""
 
 Keeping = Literal["turns", "results", "purge"]
-"""The rows of a policy: turns, tool results, or rows that a policy forgot, to be purged."""
+"""The rows of a policy: turns and tool results are forgotten, and rows that a policy forgot are purged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class Reach:
     along: Sequence[str] = ()
     facts: int = 0
     records: int = 0
-    """Records whose line names a forgotten ref."""
+    """Number of records with a forgotten ref."""
     scenes: Sequence[str] = ()
     """Pages that lose lines, by slug."""
     tasks: Sequence[str] = ()
@@ -54,7 +54,7 @@ class Reach:
 
     @property
     def ids(self) -> list[str]:
-        """The ids that are excluded from every search, and those of tasks."""
+        """The ids that are excluded from every search, and the ids of tasks."""
         return [*self.turns, *self.atoms, *self.refs, *self.tasks]
 
 
@@ -67,7 +67,7 @@ class Purge:
 
     tombstones: Sequence[str]
     personas: Mapping[int, str] = field(default_factory=dict[int, str])
-    """Pages by version."""
+    """Texts of persona pages by version."""
     redrawn: Sequence[CanvasChange] = ()
     """Canvases without goals that came from the erased turns and were not forgotten with them."""
 
@@ -87,7 +87,7 @@ class Purged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """A retention policy: a space keeps a kind of rows for `days`. `ran_at` is the time of the last run."""
+    """A retention policy: a space keeps a kind of rows for `days`. `at` is when it was set, `ran_at` its last run."""
 
     what: Keeping
     days: int

@@ -48,7 +48,7 @@ class SearchStore(Protocol):
     def totals(self, space: str, /, layer: Layer) -> Totals:
         """Return how many rows a layer has (without notes, with forgotten turns and atoms), and its newest row.
 
-        The other counts of turns may be from before a purge.
+        The values that are for turns only may be from before a purge.
         """
         ...
 
@@ -59,7 +59,7 @@ class SearchStore(Protocol):
 
         If all rows of the layer pass the filters, common terms are left out as long as there are rarer terms. Atoms and
         chunks that do not pass are left out. Turns that do not pass may be returned, because they may be the context of
-        others (see `turn_metadata`). Terms of `also` are returned if they are rare.
+        other turns (see `turn_metadata`). The rows of the terms in `also` are returned only if these terms are rare.
         """
         ...
 
@@ -74,7 +74,7 @@ class SearchStore(Protocol):
         ...
 
     def nearest(self, space: str, /, layer: Layer, query: Vectors, *, filters: Filters, limit: int) -> list[Scored]:
-        """Return the rows nearest to a vector, by cosine, among those that its model has embedded."""
+        """Return the rows nearest to a vector, by cosine, among the rows that the model of the vector has embedded."""
         ...
 
     def vectors_of(
@@ -144,7 +144,7 @@ class Store(Engine, SearchStore, Protocol):
         """Call `heard`, on another thread, soon after other processes changed something, until `close`.
 
         It replaces the function that was given before. Calls may be spurious, late, or missing if an engine has no
-        notifications: poll `home_rows.last_changes` too.
+        notifications, so poll `home_rows.last_changes` too.
         """
         ...
 
@@ -170,7 +170,8 @@ class Store(Engine, SearchStore, Protocol):
     def problems(self) -> list[str]:
         """Return all problems for `doctor`.
 
-        With files: damaged rows, and missing, torn or stray files. With a server: settings that weaken durability.
+        With files, these include damaged rows and missing, torn or stray files; with a server, settings that weaken
+        durability.
         """
         ...
 
@@ -181,7 +182,7 @@ class Store(Engine, SearchStore, Protocol):
 
     @property
     def read_only(self) -> str | None:
-        """The reason why nothing can be written, or None if writes are possible. If set, every write raises."""
+        """The reason why nothing can be written, so that writes raise StoreUnavailable; None if writes are possible."""
         ...
 
 
@@ -200,7 +201,7 @@ class EmbeddedStore(Store, Protocol):
         ...
 
     def snapshot(self, to: Path) -> None:
-        """Copy the database to a new file, in a consistent state; others read and write meanwhile."""
+        """Copy the database to a new file, in a consistent state; other processes can read and write meanwhile."""
         ...
 
     def repair(self, set_aside: Callable[[Path], object]) -> list[str]:
@@ -213,7 +214,7 @@ class EmbeddedStore(Store, Protocol):
     def compact(self, *, vacuum: bool) -> None:
         """Merge the segments of the word index and empty the write-ahead log; with `vacuum`, release free pages too.
 
-        The merge is done in steps, so that others can read and write. During a vacuum writers wait some 10 s per GB.
+        The merge is done in steps, between which other writers can write. A vacuum makes them wait some 10 s per GB.
         """
         ...
 
@@ -234,7 +235,7 @@ class EmbeddedStore(Store, Protocol):
         ...
 
     def unverified_purges(self) -> list[str]:
-        """Return purges whose verification was killed or is running: `work/x3`, by first tombstone."""
+        """Return purges whose verification was killed or is running, by space and first tombstone: `work/x3`."""
         ...
 
     def note_verified(self, purges: Sequence[str]) -> None:

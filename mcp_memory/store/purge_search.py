@@ -172,7 +172,7 @@ class Traces:
         self._index = _build_index(self._pieces)
 
     def __len__(self) -> int:
-        """The number of pieces to search for, without the excluded ones."""
+        """The number of pieces to search for, without excluded pieces and single words."""
         return len(self._wanted - self._words.keys())
 
     def excuse(self, kept: Iterable[tuple[str, bytes]], *, words: bool = True) -> list[str]:
@@ -299,7 +299,10 @@ _SHOWN = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """The report of a purge verification. `found` has a line for each file of the store with a residual match."""
+    """The report of a purge verification.
+
+    `found` has a line for each file of the store with a residual match, `unread` for each file that cannot be read.
+    """
 
     files: int
     bytes: int

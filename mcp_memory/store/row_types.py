@@ -59,7 +59,7 @@ def read_mark(turn: str) -> str:
 
 
 LOCAL = {"local": True}
-"""Marks fields that are in the line files of a home and not in exports."""
+"""Marks fields that are not in the rows of an export, such as fields that only line files have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,7 +212,7 @@ class VersionRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CanvasHistory:
-    """A canvas. `begun` is the time of its first record. `versions` is empty in exports of programs without them."""
+    """A canvas. `begun` is the time of its first record. `versions` is empty if it was exported without versions."""
 
     number: int
     label: str
@@ -229,7 +229,7 @@ class CanvasHistory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SceneRow:
-    """A version of a scene, without forgotten rows."""
+    """A version of a scene, without the words of forgotten atoms."""
 
     slug: str
     version: int
@@ -249,7 +249,7 @@ class SceneRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonaRow:
-    """A version of the persona page, without forgotten rows."""
+    """A version of the persona page, without the words of forgotten atoms."""
 
     version: int
     text: str
@@ -285,7 +285,7 @@ class SessionRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageRow:
-    """The progress of a stage: the last atom that it processed; of `read`, the last turn."""
+    """The progress of a stage: the last atom that it processed, or for `read` the last turn."""
 
     stage: Stage
     upto: str
@@ -293,7 +293,7 @@ class StageRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TombstoneRow:
-    """A tombstone. `gone` are the origins of the rows that were forgotten; it is empty if that was undone.
+    """A tombstone. `gone` are the origins of the forgotten rows; it is empty if the forgetting was undone.
 
     In a line file `ids` are the ids of these rows, `how` is how they were selected, and `digests` has the hashes by
     which their content is recognised.

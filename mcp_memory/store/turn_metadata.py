@@ -24,7 +24,7 @@ class TurnMetadata:
 
     `rows` are row numbers (812 for t812). `sessions`, `stretches` and `speakers` are arbitrary numbers, equal for turns
     of the same session, stretch or speaker. `said_at` is in milliseconds since 1970, `sizes` in bytes of UTF-8. `asks`
-    tells whether there is a question mark in the last 120 characters of the turn.
+    is true if there is a question mark in the last 120 characters of the turn.
     """
 
     rows: NDArray[np.int64]
@@ -49,7 +49,7 @@ class TurnMetadata:
         object.__setattr__(self, "_after", after)
 
     def has(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return which of the rows have a place."""
+        """Return whether each of the rows has a place."""
         return (rows < len(self._after)) & (self._after.take(rows, mode="clip") > 0)
 
     def places(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 Layer = Literal["turn", "atom", "chunk"]
-"""Rows with a word index: turns, atoms, and chunks of tool results. Chunks have no vectors."""
+"""A kind of row with a word index: a turn, an atom, or a chunk of a tool result. Chunks have no vectors."""
 
 
 class Conflict(Exception):
@@ -127,7 +127,7 @@ class Posting:
     """The rows with a term, as row numbers (812 for t812).
 
     `documents` counts all rows of the layer with the term. It is greater than the number of `rows` for a common term,
-    because only its newest rows are returned.
+    of which only the newest rows are returned.
     """
 
     term: str
@@ -140,8 +140,8 @@ class NewAtom:
     """An atom to store.
 
     Without `evidence` it is an explicit statement: its text is appended to the session's turns and the journal as a
-    note, which becomes its evidence. With `evidence` it was extracted from those turns, which may arrive in any order,
-    so it may be stored as already ended, superseded by a stored atom (`store.sql.supersession`).
+    note, which becomes its evidence. With `evidence` it was extracted from the quoted turns, which may arrive in any
+    order, so it may be stored as already ended, superseded by a stored atom (`store.sql.supersession`).
     """
 
     kind: Kind
@@ -154,16 +154,16 @@ class NewAtom:
     relation: str | None = None
     value: str | None = None
     single_valued: bool = False
-    """At most one open fact per (entity, relation): an older open fact is closed and superseded."""
+    """Whether its relation has one value at a time, so that the atom supersedes an older open value."""
     supersedes: Sequence[str] = ()
     because: str = ""
-    """Why it supersedes them. A promise is closed as done without a reason (`store.sql.supersession`)."""
+    """Why it supersedes other atoms. Without a reason, a promise gets `DONE`, unless a new promise supersedes it."""
     cites: Sequence[str] = ()
     """Results that support it, in addition to the results its text names: refs, with or without lines, or nodes."""
     valid_to: datetime | None = None
     """When it stopped being true, if that is known; an end in the future is ignored.
 
-    With an end it neither ends another value of its fact nor is ended by one.
+    An atom with an end neither ends another value of its fact nor is ended by another value.
     """
     evidence: Sequence[Evidence] = ()
     entities: Sequence[str] = ()
@@ -215,19 +215,19 @@ class Held:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backlog:
-    """The turns of users and assistants in a session that no model has read yet, from position `start` on."""
+    """Counts of the turns of users and assistants in a session that no model has read yet, from position `start` on."""
 
     session: str
     start: int
     turns: int
     asked: int
-    """How many of them are turns of the user."""
+    """The number of these turns that are from the user."""
     batches: int
     """How often turns of this session have been extracted."""
     last: datetime
     """When the newest turn was stored."""
     flush: int
-    """Turns before this position were requested at once by `flush`."""
+    """The position up to which `flush` has requested extraction (exclusive)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,7 +264,7 @@ INDEX = "index"
 class Claim:
     """A space that a worker of a queue has claimed; `token` distinguishes this claim from later claims.
 
-    `age`: how long the space had been due, by the clock of the database.
+    `age` is how long the space had been due, by the clock of the database.
     """
 
     queue: str
@@ -274,14 +274,14 @@ class Claim:
 
 
 Outcome = dict[str, int]
-"""Counts of a job's results: `turns`, `skipped`, `drafts`, `refused` …, depending on its stage."""
+"""Counts of a job's results, such as `turns`, `skipped`, `drafts` or `refused`, depending on its stage."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """An extracted atom that waits to be merged with the stored atoms. Its id is such as `d7`.
+    """An extracted atom that waits to be merged with the stored atoms.
 
-    `job` is the id of the job that extracted it.
+    It has an id such as `d7`. `job` is the id of the job that extracted it.
     """
 
     id: str
@@ -335,7 +335,7 @@ class Extraction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merge:
-    """The output of the second half of L1: drafts as atoms.
+    """The output of merging, the second half of L1: what becomes of each draft.
 
     `vectors` has one row for each Merging that has an atom, in order. A Merging whose draft no longer exists is
     skipped, and so are superseded atoms that have ended or no longer exist. If a turn of the evidence was forgotten, or
@@ -384,7 +384,7 @@ class Readings:
 class CanvasPatch:
     """The next versions of a canvas that a model proposes, in order; empty if nothing changes.
 
-    The first is based on the version that the model read.
+    The first version is based on the version that the model read.
     """
 
     changes: Sequence[CanvasChange] = ()
@@ -546,7 +546,7 @@ class CanvasChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CanvasVersion:
-    """A version of a canvas. `work`: the job (`w12`) that made it, if a model did; `is_erased`: its text was purged."""
+    """A version of a canvas. `work` is the id of the job that made it, if any. If `is_erased`, its text was purged."""
 
     number: int
     kind: str
@@ -583,7 +583,7 @@ class NewChunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """A run of lines of a ref, `c12`; see NewChunk."""
+    """A stored run of lines of a ref, with an id such as `c12`. `lines` and `span` are those of `NewChunk`."""
 
     id: str
     ref: str
@@ -601,7 +601,7 @@ class UnindexedRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CanvasGrowth:
-    """The records of a canvas since its last review by a model: `steps` counts them, `upto` is the newest's number."""
+    """The number of records (`steps`) of a canvas since its last review by a model, and the newest record (`upto`)."""
 
     canvas: int
     status: StepStatus
@@ -632,7 +632,7 @@ class Amended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorIndex:
-    """The vectors of one model: its identity, their dimensions, and how many rows it has embedded."""
+    """The identity of a model, the dimensions of its vectors, and the number of rows that it has embedded."""
 
     identity: str
     dimensions: int
@@ -648,14 +648,14 @@ class IndexProgress:
     vectors: Sequence[VectorIndex]
     """Every model with vectors, most complete first."""
     stale_terms: int
-    """Approximate number of rows with terms of an earlier version of `words.index_terms`, which still find them."""
+    """Approximate number of rows with terms of an earlier version of `words.index_terms`; searches still find them."""
     unindexed_refs: int
     """Tool results that are not fully indexed, or with terms of an earlier version."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A change that a subscriber may watch: `topic` is `persona`, `canvas:003`, `session:…`, `atom:a57` …"""
+    """A change that a subscriber may watch, with a `topic` such as `persona`, `canvas:003` or `atom:a57`."""
 
     space: str
     topic: str
@@ -663,12 +663,15 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """Row counts of a space, without forgotten rows; sums are over its records."""
+    """Row counts of a space, without forgotten turns, atoms and results; `forgotten` counts tombstones.
+
+    `raw_bytes` is the size of all its results.
+    """
 
     sessions: int
     turns: int
     atoms: int
-    """Current and closed atoms."""
+    """Current and ended atoms."""
     current: int
     """Current atoms."""
     facts: int
@@ -681,7 +684,7 @@ class Counts:
     raw_bytes: int
     tokens_raw: int
     tokens_kept: int
-    """`tokens_raw` and `tokens_kept` count results that were replaced by a shorter text in a context."""
+    """`tokens_raw` and `tokens_kept` are sums over the results that a shorter text replaced in a context."""
     masked: int
     """Stored results with masked secrets."""
     quarantined: int
@@ -715,7 +718,7 @@ class MessageEdit:
     note: str | None = None
     refs: tuple[str, ...] = ()
     calls: int = 0
-    """The number of model calls it represents."""
+    """The number of model calls among the replaced messages."""
 
 
 SavingKind = Literal["offload", "expand", "canvas", "compress", "compacted"]

@@ -53,9 +53,9 @@ def add(tx: Transaction, atom: NewAtom, *, now: datetime, vectors: Vectors | Non
 
     Replaced atoms are not deleted: they get `valid_to` and `superseded_by`. If a current atom has the same kind, fact
     and text (without case and white space), the statement is a duplicate and no new atom is stored; but if it
-    supersedes other atoms, a new atom replaces these and its equal. Raises NotFound if `supersedes` names an unknown
-    atom or `cites` an unknown result, InvalidInput if a superseded atom has ended or a turn does not contain its quote,
-    and Refused if the statement was forgotten after `now`.
+    supersedes other atoms, a new atom replaces them and the equal atom. Raises NotFound if `supersedes` names an
+    unknown atom or `cites` an unknown result, InvalidInput if an atom to supersede has ended already or a turn does not
+    contain its quote, and Refused if the statement was forgotten after `now`.
     """
     tx.make_space()
     _must_be_open(tx, atom.supersedes)
@@ -69,9 +69,9 @@ def add(tx: Transaction, atom: NewAtom, *, now: datetime, vectors: Vectors | Non
 def put(tx: Transaction, atom: NewAtom, *, now: datetime, work: int | None = None) -> WrittenAtom:
     """Store an atom without its vector, and end the atoms that it replaces.
 
-    If the same statement is stored already and the new one ends no other atom, its evidence is added to the stored
+    If the same statement is stored already and the new atom ends no other atom, its evidence is added to the stored
     atom, which is returned as a duplicate. `work` is the number of the job that made the atom, if any. All atoms in
-    `supersedes` must be open. Raises Refused, InvalidInput for evidence, and NotFound for `cites` like `add`.
+    `supersedes` must be open. Raises the same errors as `add`, except those about `supersedes`.
     """
     if atom.entity:
         atom = replace(atom, entity=entity_rows.main_name(tx, atom.entity))
@@ -140,11 +140,11 @@ def _must_be_open(tx: Transaction, ids: Iterable[str]) -> None:
 def _same_statement(tx: Transaction, atom: NewAtom, folded: str) -> Atom | None:
     """Return the stored atom that is the same statement (text, kind and fact), or None.
 
-    An explicit statement is compared with open atoms only. An extracted statement also equals an ended one that began
-    at the same time: extracting it again does not make it valid again. The values of a single-valued fact may
-    alternate, so they must have begun at the same time. If either atom is a sentence, its kind and fact are guesses,
-    and only the texts are compared; but a sentence never equals a statement if either is quarantined, which would hide
-    the other.
+    An explicit statement is compared with open atoms only. An extracted statement also equals an ended atom that began
+    at the same time, so extracting it again does not make it valid again. Extracted statements of a single-valued fact
+    must have begun at the same time, because its values may alternate. If either atom is a sentence, its kind and fact
+    are guesses, and only the texts are compared; but a sentence never equals a statement if either is quarantined,
+    because that would hide the other.
     """
     then, moment = "valid_to IS NULL", []
     if atom.evidence:

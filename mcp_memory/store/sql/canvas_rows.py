@@ -115,8 +115,7 @@ def _put(tx: Transaction, canvas: CanvasRow, *, version: int) -> tuple[int, str]
 def take_over(tx: Transaction, canvas: CanvasRow, history: Sequence[dict[str, Value]]) -> None:
     """Store a canvas from another home.
 
-    Its `history` replaces the history here. If `history` is empty, the canvas becomes the next version of the canvas
-    here, if there is one.
+    `history` replaces the stored versions of the canvas. If it is empty, the canvas is stored as the next version.
     """
     if not history:
         save(tx, canvas, expected=canvas.version, kind=IMPORTED)
@@ -132,7 +131,7 @@ def take_over(tx: Transaction, canvas: CanvasRow, history: Sequence[dict[str, Va
 
 
 def patch(tx: Transaction, job: int | None, changes: Sequence[CanvasChange]) -> None:
-    """Commit consecutive versions of one canvas. Every row has the version of the canvas before the first change.
+    """Commit consecutive versions of one canvas. Every row has the version that the canvas had before the first change.
 
     Raises Conflict if the canvas is no longer at that version. `job` is the number of the job that made the versions.
     """
@@ -158,7 +157,7 @@ def must_be_at(tx: Transaction, rows: Sequence[CanvasRow]) -> None:
 
 
 def activate(tx: Transaction, session: str, number: int | None, *, now: datetime) -> None:
-    """Set the active canvas of a session; with None, the session has none. Raises NotFound for an unknown canvas."""
+    """Set the active canvas of a session; None means no canvas. Raises NotFound for an unknown canvas."""
     if number is not None:
         canvas(tx, number)
     session_no = tx.make_session(session)
@@ -254,7 +253,7 @@ def groups_of(text: str) -> dict[str, Group]:
 
 
 def document(groups: str, text: str) -> str:
-    """Return the groups and the text of a canvas as one text; the deltas of versions are made of it."""
+    """Return the groups and the text of a canvas as one text, from which the deltas of versions are computed."""
     return f"{groups}\n{text}"
 
 
@@ -380,7 +379,10 @@ def erase_history(tx: Transaction, number: int) -> list[str]:
 
 
 def growth(tx: Transaction, *, since: datetime) -> list[CanvasGrowth]:
-    """Return canvases touched `since` with records after their last review by a model, most such records first."""
+    """Return canvases updated since a moment that have records newer than their last review by a model.
+
+    The canvas with the most such records comes first.
+    """
     rows = tx.all(
         "SELECT c.number, c.status, r.id FROM canvas c CROSS JOIN record r ON r.space = c.space AND r.canvas = c.number"
         " WHERE c.space = :space AND c.updated >= ? ORDER BY c.number DESC, r.id",

@@ -53,7 +53,7 @@ def paths(tx: Transaction) -> Iterator[str]:
 
 
 def content(tx: Transaction, path: str) -> Iterable[bytes] | None:
-    """Return the content of a copy: the lines of a line file, or another file as one item.
+    """Return the content of a copy: the lines of a line file, or the whole content of any other file as one item.
 
     Returns None if there are no rows for a file with this path.
     """

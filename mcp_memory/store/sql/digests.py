@@ -1,11 +1,11 @@
 """Recognises forgotten content when it is given again, by digests: keyed hashes, stored as rows of `forgotten`.
 
 Digests are kept after a purge has erased the words. Each home has a secret key, which no export or log contains, so the
-words cannot be guessed from the digests. For the same reason, ids from importers or clients are stored as keyed hashes
-(`keyed_id`) if they look like a hash: it may be the hash of a text with a secret, which is stored masked.
+words cannot be guessed from the digests. Ids from importers or clients that look like a hash are stored as keyed hashes
+too (`keyed_id`), because they may be hashes of a text with a secret that is stored masked.
 
 Words are compared without case, width and white space. A short turn is recognised only together with its time (without
-a time, its session), because many people say "yes, please", and forgetting one such turn must not match the others.
+a time, its session), because many turns say "yes, please", and forgetting one of them must not affect all.
 Statements and texts that are imported from other programs may repeat the words of a turn, so they are compared with
 turns of every role.
 """
@@ -118,7 +118,7 @@ def forgotten_statement(tx: Transaction, text: str, *, said_at: int) -> int | No
 
 
 def was_forgotten(tx: Transaction, text: str, quotes: Sequence[tuple[int, int, int, str]]) -> bool:
-    """Return whether a statement was forgotten after it was said, or all its quotes were forgotten with others."""
+    """Return whether a statement was forgotten after it was said, or all its quotes are in forgotten evidence."""
     turns = [turn for turn, *_ in quotes]
     sql = f"SELECT max(said_at) FROM turn WHERE space = :space AND id IN ({marks(turns)})"
     said_at = (tx.get(sql, *turns) if turns else None) or 0
@@ -156,7 +156,7 @@ def are_quotes_forgotten(tx: Transaction, quotes: Sequence[tuple[int, int, int, 
 def purged_hash(key: Key, sha256: bytes) -> bytes:
     """Return the keyed hash that replaces the SHA-256 of a purged turn.
 
-    It recognises the same turn if it is given again. Words cannot be tested against it without the key.
+    The turn is recognised by it if it is given again. Without the key, words cannot be tested against the hash.
     """
     return _digest(key, "husk", sha256.hex())
 
@@ -196,7 +196,7 @@ def words_id(key: Key, kind: str, session: str, sha256: bytes) -> str:
 
 
 def purged_ref(key: Key, id: str) -> str:
-    """Return the replacement for the id of a purged result; the id itself is a hash of the content."""
+    """Return the replacement for the id of a purged result, because that id is a hash of the content."""
     return f"r-{keyed_hash(key, 'purged ref', id)[: len(id) - 2]}"
 
 

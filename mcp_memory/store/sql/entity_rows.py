@@ -59,7 +59,7 @@ def mention(tx: Transaction, atom: int, names: Iterable[str]) -> None:
 
 
 def names_of_atoms(tx: Transaction, atoms: Sequence[int]) -> dict[int, tuple[str, ...]]:
-    """Return the main names of the entities that each atom mentions. Atoms without any are left out."""
+    """Return the main names of the entities that each atom mentions. Atoms without entities are left out."""
     names_by_atom = defaultdict[int, list[str]](list)
     for atom, name in tx.all(
         "SELECT m.atom, n.name FROM mention m JOIN entity_name n ON n.space = m.space AND n.id = m.entity"
@@ -174,7 +174,7 @@ def _get_or_make(tx: Transaction, name: str) -> int:
 
 
 def _insert(tx: Transaction, name: str, entity: int | None) -> int:
-    """Add a name to an entity, or to a new one if `entity` is None. Return the number of the name."""
+    """Add a name to an entity, or to a new entity if `entity` is None. Return the number of the name."""
     number = tx.next("entity_name")
     tx.insert("entity_name", id=number, key=key(name), name=_clean(name), entity=entity or number)
     return number

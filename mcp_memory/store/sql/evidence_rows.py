@@ -115,7 +115,7 @@ def note_citations(tx: Transaction, source: str, text: str) -> None:
 def note_given_citations(tx: Transaction, source: str, names: Sequence[str]) -> None:
     """Store citations that the caller gave for a turn or an atom (`source`).
 
-    Raises NotFound if any is malformed or names no result.
+    Raises NotFound if any of `names` is malformed or names no result.
     """
     rows: list[tuple[str, Lines]] = []
     for cited in names:

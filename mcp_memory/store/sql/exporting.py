@@ -72,7 +72,7 @@ def export(tx: Transaction, take: Take) -> None:
 
 
 def _origins(tx: Transaction) -> Origins:
-    """Return a function that returns the origins of a row by its id; only imported rows have any."""
+    """Return a function that returns the origins of a row by its id; only imported rows have origins."""
     if tx.one("SELECT 1 FROM origin WHERE space = :space LIMIT 1") is None:
         return lambda id: ()
     sql = "SELECT origin FROM origin WHERE space = :space AND id = ? ORDER BY origin"
@@ -126,7 +126,7 @@ def _reviews(tx: Transaction, origins: Origins) -> Iterator[ReviewRow]:
 
 
 def _records(tx: Transaction, origins: Origins) -> Iterator[RecordRow]:
-    """Yield all records. Those of forgotten results have no words."""
+    """Yield all records; records of forgotten results are without their words."""
     gone = {id for id, *_ in tx.each("SELECT id FROM ref WHERE space = :space AND tombstone IS NOT NULL")}
     for fields in row_codec.read(tx, RecordRow, "1 = 1 ORDER BY r.id"):
         row = RecordRow(**fields, origins=origins(fields["id"]))
@@ -178,7 +178,7 @@ def _versions(tx: Transaction, number: int) -> Iterator[VersionRow]:
 
 
 def _refs_only(detail: str) -> str:
-    """Return the detail of a version with only the ids of results: other ids mean nothing in another home."""
+    """Return the detail of a version with only the ids of results, because other ids mean nothing in another home."""
     return json.dumps([id for id in json.loads(detail) if id.startswith("r-")])
 
 
@@ -240,7 +240,7 @@ def _citations(tx: Transaction, origins: Origins) -> Iterator[CitationRow]:
 
 
 def _sessions(tx: Transaction) -> Iterator[SessionRow]:
-    """Yield each session that has turns or records, with the last turn that was extracted.
+    """Yield each session that has turns or records, with the last turn that the extraction has read.
 
     A turn that a waiting draft is based on, and all turns after it, count as unread, because drafts are not exported.
     """
@@ -295,7 +295,7 @@ def _tombstones(tx: Transaction, origins: Origins) -> Iterator[TombstoneRow]:
 def _imported_tombstones(tx: Transaction, origins: Origins) -> Iterator[TombstoneRow]:
     """Yield imported tombstones that matched no row here or were undone elsewhere.
 
-    A further store that imports the export may have the rows that they name.
+    They are exported because another store that imports the export may have the rows that they name.
     """
     for name, here in tx.all("SELECT origin, id FROM origin WHERE space = :space AND id IN (?, ?)", NOTHING, UNDONE):
         match = _ELSEWHERE.fullmatch(name)

@@ -24,7 +24,7 @@ _OFFLOADED_IN = f"r.ref IN (SELECT o.ref FROM record o WHERE o.space = :space AN
 def is_plain(layer: Layer, filters: Filters) -> bool:
     """Return whether no filter is set, so that every row in the index of a layer passes.
 
-    It is never true for atoms: a search returns only current atoms, and the index also contains ended ones.
+    It is never true for atoms, because the index also contains ended atoms, which a search leaves out by default.
     """
     return layer != "atom" and filters == Filters()
 

@@ -20,11 +20,11 @@ from mcp_memory.store.sql.transaction import NOW, HomeTransaction, Transaction, 
 from mcp_memory.store.values import Change, Counts, Grown, Token
 
 _REPLACED = "CASE WHEN tokens_kept < tokens_raw"
-"""Results that were replaced by a shorter text in a model's context."""
+"""The start of an SQL expression for results that a shorter text replaced in a model's context."""
 
 
 def spaces(tx: HomeTransaction) -> list[str]:
-    """Return the names of spaces, sorted."""
+    """Return the names of all spaces, sorted."""
     return tx.column("SELECT name FROM space ORDER BY name")
 
 
@@ -145,7 +145,7 @@ def add_token(tx: HomeTransaction, token: Token) -> None:
 
 
 def token(tx: HomeTransaction, id: str) -> Token | None:
-    """Return a token, also if it is revoked or expired, or None; cheap enough to be called at every request."""
+    """Return a token, even if it is revoked or expired; None if it is unknown. Cheap enough for every request."""
     fields = next(row_codec.read(tx, Token, "r.id = ?", id), None)
     return None if fields is None else Token(**fields)
 
@@ -197,7 +197,7 @@ def take_requests(tx: HomeTransaction, key: str, *, count: int, a_minute: int) -
 
 
 def add_spend(tx: HomeTransaction, spend: Spend) -> None:
-    """Record a call to a language model, made from any space: there is one ledger."""
+    """Record a call to a language model in the ledger, which all spaces share."""
     tx.insert("spend", **row_codec.values_of(spend))
 
 
@@ -215,7 +215,7 @@ def spent(tx: HomeTransaction, *, since: datetime, until: datetime | None = None
 
 
 def spent_between(tx: HomeTransaction, moments: Sequence[datetime]) -> list[list[Spent]]:
-    """Return the sums of calls from each moment to the next. Moments are in order."""
+    """Return the totals of calls, like `spent`, from each moment to the next. The moments must be in order."""
     return [spent(tx, since=since, until=until) for since, until in pairwise(moments)]
 
 

@@ -86,7 +86,7 @@ def import_rows(
     names: Mapping[str, str],
     now: datetime,
 ) -> ImportReport:
-    """Store rows that `export_rows` gave elsewhere, and report their local ids. Repeated rows are stored once.
+    """Store rows that were exported by `export_rows`, each row only once, and report their local ids.
 
     `names` maps the ids of rows that were imported earlier to their local ids. An atom must come after the turn of its
     first evidence, records in the same call as their canvas, and all versions of a page in one call. Rows that were
@@ -129,7 +129,7 @@ class ImportContext:
     """The state of an import, which runs in one transaction.
 
     `of` is where the rows were exported from, and `is_own` whether that is this same space. `names` maps exported ids
-    to local ids.
+    to local ids, and `earlier_names` the ids from earlier calls. `left` has messages about rows that were left out.
     """
 
     tx: Transaction
@@ -210,7 +210,7 @@ class ImportContext:
 
 
 def known_as(tx: Transaction, origins: Sequence[str]) -> dict[str, str]:
-    """Map those of these origins that are known here (of imported rows, or of rows of this space) to local ids.
+    """Map those of the origins that belong to an imported row, or to a row of this space itself, to local ids.
 
     The id is empty for a row that was forgotten before it was imported.
     """
@@ -241,7 +241,7 @@ def note_origins(tx: Transaction, names: Mapping[str, str]) -> None:
 def forgotten_statements(tx: Transaction, statements: Sequence[Sequence[str]]) -> set[int]:
     """Return the indexes of the statements that were forgotten here, as a statement or as a turn.
 
-    Each statement is given as all its wordings; one forgotten wording is enough.
+    Each statement is given as a list of its wordings; one forgotten wording is enough.
     """
     return {
         place
@@ -253,7 +253,7 @@ def forgotten_statements(tx: Transaction, statements: Sequence[Sequence[str]]) -
 def _current_name(tx: Transaction, id: str) -> str | None:
     """Return the local id that is stored for an origin.
 
-    A row that an imported tombstone has forgotten has the id GONE; None if that forgetting was undone since.
+    Returns GONE if an imported tombstone has forgotten the row, and None if that forgetting was undone since.
     """
     if not id.startswith(gone_by("")):
         return id
@@ -370,7 +370,7 @@ class _Run:
 
 
 def _same_message(context: ImportContext, row: TurnRow) -> str | None:
-    """Return the id of the turn that has the same client id and content, from whichever store it came, or None."""
+    """Return the id of the turn with the same client id and content, whatever store it came from, or None."""
     if row.client_id is None:
         return None
     key, digest = digests.key_of(context.tx), bytes.fromhex(row.sha256)
@@ -660,7 +660,7 @@ def _replace_sentences(tx: Transaction, number: int, folded: str) -> None:
 def _end(tx: Transaction, older: int, *, by: int, at: int) -> None:
     """Record that the atom `by` has replaced the atom `older`.
 
-    An atom with an end keeps it, and an atom with a successor or that was forgotten is not changed.
+    An existing end is kept. An atom that has a successor already, or was forgotten, is not changed.
     """
     current = tx.one(
         "SELECT valid_from, valid_to, superseded_by FROM atom WHERE space = :space AND id = ? AND tombstone IS NULL",
@@ -838,7 +838,7 @@ def _renumber(text: str, old: int, new: int) -> str:
 def _import_scene(context: ImportContext, versions: Sequence[SceneRow]) -> None:
     """Import the versions of a scene, under another slug if a different scene here has or had its slug.
 
-    If the newest version was written here, imported versions that are not newer are left out.
+    If the newest version was written here, imported versions that are not newer than it are left out.
     """
     if context.is_own or not versions:
         return
@@ -983,8 +983,8 @@ def _import_session(context: ImportContext, row: SessionRow) -> None:
 def _import_progress(context: ImportContext, row: StageRow) -> None:
     """Move the cursor of a stage forward to the imported position, unless it would skip rows that were not imported.
 
-    Turns that the sentence reader has read elsewhere are not read again here: their statements are in the import,
-    except the forgotten ones.
+    Turns that the sentence reader has read elsewhere are not read again here, because their statements are imported,
+    except forgotten statements.
     """
     tx, name = context.tx, context.name(row.upto)
     if name == GONE or context.is_own:

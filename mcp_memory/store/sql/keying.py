@@ -1,6 +1,6 @@
 """A schema migration: identifiers that earlier versions stored as plain hashes of text become keyed hashes.
 
-The text may be unmasked or erased, and could be guessed from a plain hash. The migration is the same on every engine.
+From a plain hash, a text that is masked or erased could be guessed. The migration is the same on every engine.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ def key_identifiers(tx: HomeTransaction) -> set[tuple[int, str]]:
 
 
 def key_file_hashes(tx: HomeTransaction) -> None:
-    """Key the hashes of imported files and followed logs. It must run only once: a keyed hash looks like a plain hash.
+    """Key the hashes of imported files and followed logs.
+
+    It must run only once, because a keyed hash looks like a plain hash and would be keyed again.
 
     Edits of compressed message lists are deleted, because they are identified by chains of hashes that cannot be keyed
     afterwards. A conversation in progress is compressed again.

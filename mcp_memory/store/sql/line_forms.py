@@ -88,10 +88,10 @@ LINES = {
         defaults={"read": None, "batches": 0, "scene": None},
     ),
 }
-"""The forms of lines by kind, as the kind is shown to people."""
+"""The forms of lines by the name of their kind, as people see it."""
 
 _KIND_BY_NAME = {"turn": "turns", "record": "records", "canvas": "versions of canvases", "tombstone": "tombstones"}
-"""The kind of a line by the name that identifies it. A line with none of these names is about a session."""
+"""The kind of a line by the field that identifies its row. A line with none of these fields is about a session."""
 
 _RESULT = LineForm(
     RefRow,
@@ -100,7 +100,7 @@ _RESULT = LineForm(
     ),
     optional=frozenset({"masked"}),
 )
-"""The front matter of the file of a result."""
+"""The form of the front matter of the file of a result."""
 
 _FORM_OF = {form.kind: form for form in LINES.values()}
 
@@ -123,7 +123,7 @@ def is_idle(fields: Mapping[str, Any]) -> bool:
 
 
 def line_of(row: LineRow) -> bytes:
-    """Return the line of a row. Times are in UTC, so that it does not depend on the time zone of the machine."""
+    """Return the line of a row. Times are in UTC, so that the line does not depend on the time zone of the machine."""
     form = _FORM_OF[type(row)]
     return files.json_line(_values(row, form))
 
@@ -170,7 +170,7 @@ def row_of(fields: Mapping[str, Any]) -> LineRow:
 
 
 def result_of(fields: Mapping[str, Any], path: str) -> RefRow:
-    """Return the row of a result from the front matter of its file at this path. Raises errors like `row_of`."""
+    """Return the row of a result from the front matter of its file at this path. Raises the errors of `row_of`."""
     return _parse(_RESULT._replace(defaults={"file": path}), fields)
 
 

@@ -34,7 +34,7 @@ class Statement:
     """An explicit statement as its note describes it.
 
     `values` and `fact` are the columns of its atom and its fact, `names` the entities that it mentions, `reasons` why
-    it was quarantined, `ends` the numbers of the atoms that it ended, and `because` the reason it gave for that.
+    it was quarantined, `ends` the numbers of the atoms that it ended, and `because` the reason for ending them.
     """
 
     number: int
@@ -46,7 +46,7 @@ class Statement:
     because: str | None = None
 
     def end_columns(self, since: int, label: str | None) -> dict[str, Value]:
-        """Return the columns of an older atom that this statement has ended.
+        """Return the columns that change in an older atom when this statement ends it.
 
         `since` is the start of the older atom in ms since 1970, `label` its label.
         """
@@ -128,7 +128,7 @@ def key_columns(row: LineRow) -> dict[str, Value]:
 
 
 class LineImport:
-    """Stores rows from lines in the tables of a space. Call `finish` last: some rows depend on all lines."""
+    """Stores rows from lines in the tables of a space. Call `finish` last, because some rows depend on all lines."""
 
     def __init__(self, tx: Transaction) -> None:
         tx.make_space()

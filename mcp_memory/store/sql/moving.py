@@ -6,8 +6,8 @@ raw results of its rows, so after a kill the move continues behind the last comm
 it has no foreign keys, and no indexes except its primary keys; the table `move` has the statements that create them.
 That table exists until the move is proven, and no engine opens a memory that has it.
 
-Rows that each engine derives itself are not copied: queues, the change feed, and chunks of results, which the target
-indexes again.
+Rows that each engine derives itself are not copied, such as queues, the change feed, and chunks of results, which the
+target indexes again.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Movable(Store, Protocol):
 class Digest:
     """The number of rows, and the sum of their SHA-256 hashes modulo 2^256.
 
-    A sum does not depend on the order of the rows, since engines sort texts differently.
+    The sum does not depend on the order of the rows, which differs because engines sort texts differently.
     """
 
     rows: int = 0

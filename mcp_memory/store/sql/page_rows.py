@@ -1,7 +1,7 @@
 """The pages that stages write, and their versions: scenes (layer L2) and the page about the user, the persona (L3).
 
-The rows are authoritative. Versions are added and never changed; a deletion adds a version too. The files of scenes are
-copies: every change marks them as outdated, and they are rewritten from the rows after the commit.
+The rows are authoritative. Every change, also a deletion, adds a version; only a purge changes versions. The files of
+scenes are copies: every change marks them as outdated, and they are rewritten from the rows after the commit.
 """
 
 from __future__ import annotations
@@ -133,12 +133,12 @@ PERSONA_FILE = "persona.md"
 
 
 def persona(tx: Transaction) -> PersonaVersion | None:
-    """Return the current page, or None if there is none yet."""
+    """Return the current page, or None if there is no page yet."""
     return next(iter(_personas(tx, "LIMIT 1")), None)
 
 
 def persona_versions(tx: Transaction) -> list[PersonaVersion]:
-    """Return all versions, the newest first."""
+    """Return all versions of the page, the newest first."""
     return _personas(tx)
 
 

@@ -16,7 +16,7 @@ from mcp_memory.store.sql.quarantine_rows import THERE
 from mcp_memory.store.sql.transaction import Transaction, from_ms, to_ms
 
 _EVERY = timedelta(hours=23)
-"""A little less than a day, so that a server that runs at the same hours does it every day."""
+"""A little less than a day, so that a server that runs at the same hours applies the policies every day."""
 _COLUMNS = "what, days, at, ran_at, took"
 _IS_EVIDENCE = (
     "EXISTS (SELECT 1 FROM evidence e JOIN atom a ON a.space = e.space AND a.id = e.atom"
@@ -48,7 +48,7 @@ _OLD: dict[Keeping, tuple[str, str, str, str]] = {
         "x.id",
     ),
 }
-"""For each kind: its id, the condition of old rows, the condition of old rows that are kept, and the order."""
+"""SQL for each kind: the id of a row, the old rows, the condition of old rows that are kept, and the order."""
 
 
 def list_policies(tx: Transaction) -> list[Policy]:

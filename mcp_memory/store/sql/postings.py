@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 COMMON = 1_500
-"""Number of rows from which a term is common; of a common term only this many newest rows are read."""
+"""Number of rows from which a term is common; for a common term, only that many of its newest rows are read."""
 
 _TOGETHER = 6_000  # rows of all terms together; the rarest terms come first
 _RELATIVES = 3_000
@@ -89,7 +89,7 @@ def _searchable(terms: Sequence[str]) -> list[str]:
 
 
 def _rows_of_rare_terms(index: TermRows, terms: Sequence[str], common: set[str]) -> dict[str, NDArray[np.int64]]:
-    """Return the rows of each term that is not common, and add the others to `common`."""
+    """Return the rows of each term that is not common, and add newly found common terms to `common`."""
     unknown = [term for term in terms if term not in common]
     rare: dict[str, NDArray[np.int64]] = {}
     for term, rows in zip(unknown, index.rows(unknown) if unknown else (), strict=True):
@@ -110,8 +110,8 @@ def _rarest_first(rare: Mapping[str, NDArray[np.int64]], terms: Sequence[str]) -
 def _newest_rows(index: TermRows, terms: Sequence[str]) -> Iterator[Posting]:
     """Yield postings of common terms, with their newest rows that pass the filters.
 
-    The number of all rows with a term is estimated from the density of these rows: among the numbers from the oldest of
-    them to the newest row of the space.
+    The number of all rows with a term is estimated from the density of these rows between the oldest of them and the
+    newest row of the space.
     """
     newest = index.newest() if terms and index.plain else 0
     for term, rows in zip(terms, index.rows(terms, passing=True) if terms else (), strict=True):
@@ -121,9 +121,9 @@ def _newest_rows(index: TermRows, terms: Sequence[str]) -> Iterator[Posting]:
 
 
 def _split_by_rows(postings: Sequence[Posting], rows: int, *, at_least: int) -> tuple[list[Posting], list[Posting]]:
-    """Split postings, rarest first, into those that have at most `rows` rows in total, and the others.
+    """Split postings, rarest first, into a first part with at most `rows` rows in total, and the remaining postings.
 
-    The first `at_least` postings are never among the others.
+    The first part has at least `at_least` postings, even if they have more rows.
     """
     together = accumulate(len(posting.rows) for posting in postings)
     kept = max(at_least, sum(1 for so_far in together if so_far <= rows))

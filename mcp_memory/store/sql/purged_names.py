@@ -21,7 +21,7 @@ _WORD = re.compile(r"[^\W_]+")
 _LEAST, _LEAST_DENSE = 4, 2
 """Minimum length of a word, in scripts with and without spaces."""
 _MOST = 4 * 2**20
-"""Maximum characters of an erased text that are compared."""
+"""Maximum number of bytes of an erased text that are compared."""
 _LAYERS: tuple[Layer, ...] = ("turn", "atom", "chunk")
 
 Test = Callable[[str | None], bool]
@@ -43,7 +43,8 @@ class ErasedNames:
 def says_erased_words(tx: Transaction, texts: Iterable[bytes]) -> Test:
     """Return a function that tests whether a name contains an erased word.
 
-    That is a word of these texts that no retained turn, atom or result has.
+    An erased word occurs in `texts`, but in no retained turn, atom or result. Short words and function words are not
+    tested.
     """
     erased = "\n".join(fold(text[:_MOST].decode("utf-8", "replace")) for text in texts)
     erased_words = frozenset(_WORD.findall(erased))

@@ -26,9 +26,9 @@ class PurgedRows:
     def has(self, row: Mapping[str, Any]) -> bool:
         """Return whether these fields are those of a purged row.
 
-        They are from a line of a line file or an export, or from the front matter of a result. A row that was learned
-        after its words were forgotten is a different row. A short turn must also have the id of a purged turn, because
-        many turns have the same few words.
+        The fields are from a line of a line file or an export, or from the front matter of a result. A row that was
+        learned after its words were forgotten is a different row. A short turn must also have the id of a purged turn,
+        because many turns have the same few words.
         """
         row_digests = list[bytes]()
         text, sha256 = row.get("content", row.get("text")), row.get("sha256")

@@ -1,9 +1,9 @@
 """Purging: erases forgotten rows from the database and the files. It cannot be undone.
 
 Of turns, atoms and results, an empty row is kept: its id and position, which other rows refer to, and keyed digests
-that recognise the content, but no words. Everything that was derived from them is rewritten without their words: scenes
-and personas in every version, the history of canvases, records, drafts, questions to models, edits of message lists,
-and facts and names that no remaining row mentions.
+that recognise the content, but no words. Rows that were derived from them are deleted or rewritten without their words,
+such as scenes and personas in every version, the history of canvases, records, drafts, questions to models, edits of
+message lists, and facts and names that no remaining row mentions.
 
 A purge is a single transaction, which also rewrites the files. Each engine erases what deleted rows leave behind in its
 own files.
@@ -262,7 +262,7 @@ class _Erasure:
     def rename_refs(self) -> set[str]:
         """Replace the ids of the results, because they are hashes of the content.
 
-        Returns the line files that contain them.
+        Returns the line files that contain the old ids.
         """
         tx, key = self._tx, digests.key_of(self._tx)
         return {path for id in self.refs for _, path in renaming.rename_purged_ref(tx, key, tx.space, id)}

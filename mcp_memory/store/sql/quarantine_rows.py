@@ -29,7 +29,7 @@ THERE = (
 """The condition that a turn or atom, given as an expression for `t12` or `a5`, was not forgotten."""
 
 HELD = f"FROM held h WHERE h.space = :space AND {THERE.format(id='h.id', space='h.space')}"
-"""The rows of a space that were ever quarantined and are not forgotten."""
+"""The rows of a space that are not forgotten and were ever quarantined or labelled."""
 _COLUMNS = "h.id, h.reasons, h.at, h.verdict, h.reviewed_at"
 
 
@@ -111,9 +111,9 @@ def judge(tx: Transaction, row_reasons: Mapping[str, Sequence[str]], *, now: dat
 
 
 def review(tx: Transaction, ids: Sequence[str], verdict: Verdict, *, now: datetime) -> list[Held]:
-    """Store the decision on quarantined rows, and return them; a decision may be changed later.
+    """Store the decision on quarantined rows, and return the rows. A decision may be changed later.
 
-    Raises NotFound, changing nothing, if any of the ids is not that of such a row.
+    Raises NotFound, changing nothing, if `list_quarantined` would leave out any of `ids`.
     """
     reviewable = {row.id for row in list_quarantined(tx, ids)}
     missing = [one_line(id, 40) for id in ids if id not in reviewable]

@@ -11,7 +11,7 @@ from mcp_memory.store.sql.transaction import Transaction
 from mcp_memory.store.values import RECALLS, RecallEntry
 
 KEPT = 500
-"""Entries of a space; older ones are deleted."""
+"""Number of entries that are kept for a space; older entries are deleted."""
 
 
 def note_recall(tx: Transaction, entry: RecallEntry) -> None:

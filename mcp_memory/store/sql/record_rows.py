@@ -110,7 +110,7 @@ def list_records(
     start: int = 0,
     limit: int = 100,
 ) -> list[Record]:
-    """Return records in the order in which they were made, those of forgotten results without their words.
+    """Return records in the order in which they were made; records of forgotten results are without their words.
 
     `node` is `003-N4`, or `003` for a whole canvas. A negative limit returns all records.
     """
@@ -182,7 +182,7 @@ def thin_records(
     """Return records after number `after` with an uninformative summary of a large text result, oldest first.
 
     Records that an agent or a model summarised are left out, and so are the records of canvases that were last updated
-    before `since`. The query starts from the other canvases, because these are few.
+    before `since`. The query starts from the canvases updated since, because these are few.
     """
     rows = tx.all(
         f"SELECT {_THIN} FROM canvas c CROSS JOIN record r ON r.space = c.space AND r.canvas = c.number {_OF_PROGRAM}"
@@ -194,7 +194,7 @@ def thin_records(
 
 
 def summarised_by_program(tx: Transaction, numbers: Sequence[int]) -> list[ThinRecord]:
-    """Return the records, among these, whose summary a program wrote and whose ref is not forgotten, in order."""
+    """Return those of the records whose summary a program wrote and whose ref is not forgotten, oldest first."""
     sql = f"SELECT {_THIN} FROM record r {_OF_PROGRAM} AND r.id IN ({marks(numbers)}) ORDER BY r.id"
     return _thin(tx.all(sql, *numbers))
 

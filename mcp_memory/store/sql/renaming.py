@@ -70,7 +70,7 @@ def rename_in_logs(tx: Transaction, name: str) -> None:
 
 
 def rename_session(tx: Transaction, number: int, name: str) -> set[str]:
-    """Replace the name `name` of a session by a neutral one, also in the files of its results.
+    """Replace the name `name` of a session by a neutral name, also in the files of its results.
 
     The raw bytes of the results do not change. Returns the paths of the line files that must be rewritten.
     """

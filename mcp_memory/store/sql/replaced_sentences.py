@@ -15,7 +15,7 @@ from mcp_memory.store.sql import evidence_rows, quarantine_rows, supersession
 from mcp_memory.store.sql.transaction import Transaction, numbers_of
 
 READ_BY_A_MODEL = "A model has read these words."
-"""Why a sentence ended: statements of a model replaced it."""
+"""Why a sentence ended: after a model had read its words, it was replaced or withdrawn."""
 STATED_AGAIN = "It was stated again in the same words."
 """Why a sentence ended: it is an explicit statement now."""
 _BY_USER = "t.space = :space AND t.role = 'user' AND t.tombstone IS NULL"
@@ -155,7 +155,7 @@ def copy_words(tx: Transaction, sentences: Sequence[int], onto: int) -> None:
 
 
 def open_sentences(tx: Transaction, ids: Sequence[str]) -> list[int]:
-    """Return the numbers of those atoms that are open. The list is empty if any of the open atoms is not a sentence."""
+    """Return the numbers of the open atoms in `ids` if all of them are sentences, otherwise an empty list."""
     rows = tx.among(
         "SELECT id, reader IS NOT NULL FROM atom WHERE space = :space AND valid_to IS NULL AND tombstone IS NULL"
         " AND id IN ({})",

@@ -15,7 +15,7 @@ from mcp_memory.store.sql.transaction import Transaction, from_ms, to_ms
 from mcp_memory.store.values import Conflict, MessageEdit, Saved, Saving, SavingKind
 
 ONE_CALL_MS = 1_000
-"""Events within this time belong to one call of the model: its parallel tool calls are recorded one by one."""
+"""Events within this time belong to one call of the model, whose parallel tool calls are recorded one by one."""
 
 
 def message_edits(tx: Transaction, *, shown: Sequence[str] = (), reaching: Sequence[str] = ()) -> list[MessageEdit]:
@@ -33,7 +33,7 @@ def message_edits(tx: Transaction, *, shown: Sequence[str] = (), reaching: Seque
 def put_message_edits(tx: Transaction, edits: Sequence[MessageEdit], *, seen: int, saving: Saving) -> None:
     """Store edits together with their saving.
 
-    Raises Conflict, storing nothing, if a stored edit with an id above `seen` has the `after` of any of them.
+    Raises Conflict, storing nothing, if a stored edit with an id above `seen` has the same `after` as a new edit.
     """
     if any(edit.id > seen for edit in message_edits(tx, reaching=[edit.after for edit in edits])):
         raise Conflict
@@ -50,14 +50,15 @@ def add_saving(tx: Transaction, saving: Saving) -> None:
 
 
 def savings(tx: Transaction, *, since: datetime | None = None) -> list[Saved]:
-    """Return the sums of savings, by kind."""
+    """Return the sums of all savings, or of the savings since a moment, by kind."""
     return _sums(_since(tx, since))
 
 
 def savings_between(tx: Transaction, moments: Sequence[datetime]) -> list[list[Saved]]:
-    """Return the sums of savings from each moment to the next, and from the last moment on. Moments are in order.
+    """Return the sums of savings from each moment to the next, and from the last moment on.
 
-    They add up to `savings` since the first moment: a later call counts in the period of the saving it repeats.
+    The moments must be in order. The sums add up to `savings` since the first moment, because a later call counts in
+    the period of the saving it repeats.
     """
     bounds = [to_ms(moment) for moment in moments]
     shares: list[list[Any]] = [[] for _ in bounds]
@@ -67,7 +68,7 @@ def savings_between(tx: Transaction, moments: Sequence[datetime]) -> list[list[S
 
 
 def savings_of_sessions(tx: Transaction, *, since: datetime) -> list[tuple[str, datetime, list[Saved]]]:
-    """Return the sums of savings of each session with the time of its last saving, newest session first."""
+    """Return the sums of savings of each session with the time of its last saving, the latest first."""
     rows = groupby(_rows(tx, since), key=itemgetter(0))
     by_session = [(str(session), list(of)) for session, of in rows]
     by_session.sort(key=lambda session_rows: session_rows[1][0][1], reverse=True)

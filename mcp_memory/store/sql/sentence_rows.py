@@ -33,7 +33,7 @@ _HELD_TURN = "SELECT CAST(substr(h.id, 2) AS BIGINT) FROM held h WHERE h.space =
 
 
 def unread_turns(tx: Transaction, *, limit: int) -> list[Turn]:
-    """Return the next turns of the user for the sentence reader, by number. A commit of `Readings` moves its cursor.
+    """Return the next turns of the user for the sentence reader. A commit of `Readings` moves the reader's cursor.
 
     These are turns after the reader's cursor that no model has read, up to the first turn that waits for the background
     check of quarantine; quarantined turns are left out. Turns before the cursor that were released from quarantine

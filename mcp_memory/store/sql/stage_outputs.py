@@ -52,12 +52,12 @@ def commit(tx: Transaction, work: str | None, output: StageOutput, *, outcome: O
     """Store the output of a stage, the end of its job `work`, its log entry and its cursor.
 
     Scenes, a page of the persona and a canvas have no job if a person edited them, and then move no cursor. Readings
-    never have a job. If a model has read all the turns of a sentence, its statements replace the sentence.
+    never have a job. Sentences whose turns a model has read completely are replaced by its statements or withdrawn.
 
     Raises Conflict, storing nothing, if the job is done or was leased by another process, because the question was
     answered already or is being asked again, or if a scene or a canvas is no longer at the version that the output
-    expects. Raises InvalidInput if a draft has no evidence, if its quote is not in its turn, or if the name of a new
-    scene is taken, and NotFound for a change of an unknown scene.
+    expects. Raises InvalidInput if a draft has no evidence or a lone surrogate, if its quote is not in its turn, or if
+    the name of a new scene is taken, and NotFound for a change of an unknown scene.
     """
     tx.make_space()
     job = None if work is None else job_rows.finish(tx, work, outcome=outcome, now=now)

@@ -1,4 +1,4 @@
-"""Supersession: the older statements that a new statement ends, and the stored statement that ended it already.
+"""Supersession: which stored statements a new statement ends, and which stored statement has ended it already.
 
 An explicit statement takes precedence: it ends the open atoms that it names and the current value of its single-valued
 fact. Extracted statements may arrive in any order, a conversation of last year after today's. Therefore
@@ -29,7 +29,7 @@ _VALUE = (
 
 
 REPLACED_SENTENCE = "r.reader IS NOT NULL AND r.valid_to IS NOT NULL AND r.valid_to = r.valid_from"
-"""The condition that a row `r` of atoms is a sentence that gave way to a statement (`replaced_sentences`)."""
+"""The condition that a row `r` of atoms is a sentence that was replaced or withdrawn (`replaced_sentences`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +101,7 @@ def follows_single(tx: Transaction, atom: NewAtom) -> bool:
 
 
 def still_open(tx: Transaction, ids: Collection[str]) -> list[str]:
-    """Return those atoms that have not ended and are not forgotten."""
+    """Return the ids of those atoms that have not ended and are not forgotten."""
     numbers = numbers_of(ids, "a")
     sql = f"SELECT id FROM atom WHERE space = :space AND id IN ({marks(numbers)}) AND valid_to IS NULL"
     return [f"a{number}" for number in tx.column(f"{sql} AND tombstone IS NULL", *numbers)]
@@ -133,13 +133,13 @@ def because_of(because: str | None, label: str | None, older: str | None) -> str
 
 
 def replaced_under(tx: Transaction, tombstone: int) -> list[int]:
-    """Return the atoms that the explicit atoms under a tombstone replaced."""
+    """Return the numbers of the atoms that the explicit atoms under a tombstone replaced."""
     sql = f"SELECT r.id FROM atom r WHERE r.space = :space AND r.superseded_by = ? AND NOT ({REPLACED_SENTENCE})"
     return [older for number, *_ in _replacements(tx, tombstone) for older in tx.column(sql, number)]
 
 
 def named_under(tx: Transaction, tombstone: int) -> list[int]:
-    """Return the atoms that the explicit atoms under a tombstone ended, according to their notes."""
+    """Return the numbers of the atoms that the explicit atoms under a tombstone ended, according to their notes."""
     return [older for *_, named in _replacements(tx, tombstone) for older in named]
 
 
@@ -166,7 +166,10 @@ def end_again(tx: Transaction, tombstone: int) -> None:
 
 
 def _replacements(tx: Transaction, tombstone: int) -> Iterator[tuple[int, datetime, str, list[int]]]:
-    """Yield the explicit atoms under a tombstone that ended others: number, start, reason and the ended atoms."""
+    """Yield number, start and reason of each explicit atom under a tombstone, with the numbers of the atoms it ended.
+
+    Atoms that ended no other atom are left out.
+    """
     for number, start, statement in tx.all(
         "SELECT a.id, a.valid_from, n.told FROM atom a JOIN turn n ON n.space = a.space AND n.id = a.evidence"
         " WHERE a.space = :space AND a.tombstone = ? AND n.told IS NOT NULL ORDER BY a.id",

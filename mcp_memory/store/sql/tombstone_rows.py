@@ -1,9 +1,9 @@
 """Forgetting: a tombstone excludes rows from every search and listing, and undoing it restores them.
 
-`matching` selects rows by words, session and time. `reach_of` adds the rows that are forgotten together with them: the
-note of an explicit statement, an extracted statement when the last of its evidence turns is forgotten, and a sentence
-when the last turn with some of its words is. Both the dry run and `forget` call it, so the preview always matches the
-result.
+`matching` selects rows by words, session and time. `reach_of` adds the rows that are forgotten together with them, such
+as the note of an explicit statement, an extracted statement when the last of its evidence turns is forgotten, and a
+sentence when the last turn with some of its words is forgotten. Both the dry run and `forget` call `reach_of`, so the
+preview always matches the result.
 
 `digests` recognises forgotten rows when they are given again. Rows and files are kept: evidence is not rewritten before
 it is purged. Index entries are deleted, and restored by the undo (vectors, and the chunks of results, by the next
@@ -77,9 +77,9 @@ def forget(
 def undo(tx: Transaction, tombstone: str, *, now: datetime, redrawn: Sequence[CanvasChange] = ()) -> Tombstone:
     """Restore exactly the rows that were forgotten under a tombstone.
 
-    Undoing a correction ends the same atoms again. Raises NotFound if the tombstone is unknown, undone or purged,
-    InvalidInput if one of these atoms has ended since, if a single-valued fact has another value now or if all evidence
-    of an atom was forgotten since, and Conflict if a canvas in `redrawn` has another version now.
+    A restored correction ends the same atoms again. Raises NotFound if the tombstone is unknown, undone or purged,
+    InvalidInput if an atom that it would end has ended since, if a single-valued fact has another value now or if all
+    evidence of an atom was forgotten since, and Conflict if a canvas in `redrawn` has another version now.
     """
     number = number_of(tombstone, "x")
     row = tx.one("SELECT undone_at, purged_at FROM tombstone WHERE space = :space AND id = ?", number)
@@ -150,8 +150,8 @@ def _is_purged(tx: Transaction, tombstone: int) -> bool:
 def _refuse_replaced(tx: Transaction, atoms: Sequence[int]) -> None:
     """Raise InvalidInput if any of these atoms has ended.
 
-    A correction that was itself replaced cannot be undone, nor can its undo be reverted if what it restored was
-    replaced.
+    A correction that was replaced itself cannot be undone. An undone correction cannot be restored if an atom that it
+    would end again has ended since.
     """
     sql = "SELECT id, superseded_by FROM atom WHERE space = :space AND valid_to IS NOT NULL AND id IN ({})"
     for number, by in tx.among(sql, atoms):
@@ -224,7 +224,7 @@ def matching(tx: Transaction, which: Which) -> list[str]:
     """Return the ids of all turns, atoms and refs that match all of `which`.
 
     Terms are looked for in the words of a turn or atom, and in a run of lines of a ref. With a session or a time, only
-    explicit statements match as atoms: extracted atoms go with the turns they are based on.
+    explicit statements match as atoms, because extracted atoms are forgotten with the turns they are based on.
     """
     return [
         *named_rows(_matching_rows(tx, "turn", which), "t"),
@@ -288,7 +288,10 @@ def _matching_results(tx: Transaction, which: Which) -> list[str]:
 
 
 def reach_of(tx: Transaction, ids: Sequence[str]) -> Reach:
-    """Return all rows that `forget` would forget. Raises NotFound and InvalidInput for wrong ids like `forget`."""
+    """Return all rows that `forget` would forget.
+
+    Raises NotFound for unknown or forgotten ids, and InvalidInput if there are no ids or any is malformed.
+    """
     named = list(dict.fromkeys(id.strip() for id in ids))
     if not named:
         raise InvalidInput("There is nothing to forget: name ids such as t12, a5 or r-9f2c1a7b3d4e.")
@@ -463,7 +466,7 @@ def tombstone_of(tx: Transaction, number: int) -> Tombstone:
 
 
 def tombstones(tx: Transaction) -> list[Tombstone]:
-    """Return all tombstones, including undone ones, oldest first."""
+    """Return all tombstones, oldest first, even if their forgetting was undone."""
     return [tombstone_of(tx, number) for number in _tombstone_numbers(tx)]
 
 

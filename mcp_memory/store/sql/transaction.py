@@ -78,7 +78,7 @@ class Files(Protocol):
         ...
 
     def remove(self, path: str) -> None:
-        """Delete a result."""
+        """Delete the file of a result or a page."""
         ...
 
     def append(self, path: str, lines: Iterable[bytes]) -> None:
@@ -86,7 +86,7 @@ class Files(Protocol):
         ...
 
     def outdate(self, *paths: str) -> None:
-        """Mark copies as outdated: they are rewritten from the rows, or deleted if no rows make them."""
+        """Mark copies as outdated: they are rewritten from their rows, or deleted if they have no rows any more."""
         ...
 
 
@@ -117,11 +117,11 @@ class Index(Protocol):
         ...
 
     def stored_vectors(self, layer: Layer, numbers: Sequence[int], identity: str) -> dict[int, NDArray[np.int8]]:
-        """Return the stored vectors of a model by row; rows without a vector are left out."""
+        """Return the stored vectors of a model by the number of the row; rows without a vector are left out."""
         ...
 
     def with_all_terms(self, layer: Layer, query_terms: Sequence[str]) -> list[int]:
-        """Return the rows that have all of these index terms."""
+        """Return the numbers of the rows that have all of these index terms."""
         ...
 
     def remove(self, layer: Layer, numbers: Sequence[int]) -> None:
@@ -130,7 +130,7 @@ class Index(Protocol):
 
 
 class HomeTransaction:
-    """Runs statements on rows of the home: spaces, tokens, spend and queues.
+    """Runs statements on rows of the home, such as spaces, tokens, spend and queues.
 
     `skip_locked` is appended to a SELECT that claims a row, so that rows claimed by other transactions are skipped.
     """
@@ -245,8 +245,8 @@ class Transaction(HomeTransaction):
     def next(self, kind: str, count: int = 1) -> int:
         """Allocate the next numbers for a kind of row in this space, and return the first of them.
 
-        Numbers are in the order of commits, without gaps, and never given twice: the row of the counter is locked until
-        the commit.
+        Numbers are in the order of commits, because the row of the counter is locked until the commit. They have no
+        gaps, and none is given twice.
         """
         last: int = self.get(
             "INSERT INTO number (space, kind, last) VALUES (:space, ?, ?) ON CONFLICT (space, kind)"

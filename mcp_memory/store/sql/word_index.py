@@ -3,8 +3,8 @@
 It can be rebuilt from the rows and the files of results. Turns that an earlier version indexed may have an additional
 term that contains U+E000; no term of a query does, so no search finds it.
 
-`ref.indexed` is the version of the terms (`TERMS_VERSION`) once all chunks of a ref are indexed, and 0 before the
-first. It is negative while only the chunks up to some byte are indexed, so that a kill during a large result loses only
+`ref.indexed` is the version of the terms (`TERMS_VERSION`) once all chunks of a ref are indexed, and 0 before any chunk
+is. It is negative while only the chunks up to some byte are indexed, so that a kill during a large result loses only
 one batch. Chunks are added in order: a batch that does not follow the previous batch is refused, so that two processes
 do not index a result twice. A forgotten ref has no chunks.
 """
@@ -84,7 +84,7 @@ def unindexed_ref(tx: Transaction, *, passing: Iterable[str] = ()) -> UnindexedR
 
 
 def terms_of_chunks(new: Sequence[NewChunk]) -> list[list[str]]:
-    """Return the terms of each chunk without repetitions: ranking only needs to know which rows have a term.
+    """Return the terms of each chunk without repetitions, because ranking only needs to know which rows have a term.
 
     They should be computed before the transaction that stores the chunks, so that other writers do not wait.
     """
@@ -102,8 +102,8 @@ def put_chunks(
 ) -> bool:
     """Add the next chunks of a ref, which begin at byte `start`, with their terms (see `terms_of_chunks`).
 
-    `complete` means that they are the last. Chunks with terms of an earlier version are deleted first. Returns False,
-    adding nothing, if the ref is unknown, forgotten, indexed completely, or indexed up to a byte other than `start`.
+    `complete` means that they are the last chunks. Chunks with terms of an earlier version are deleted first. Returns
+    False, adding nothing, if the ref is unknown, forgotten, indexed completely, or indexed up to another byte.
     """
     indexed = tx.get("SELECT indexed FROM ref WHERE space = :space AND id = ? AND tombstone IS NULL", ref)
     if indexed is None or indexed == TERMS_VERSION:
