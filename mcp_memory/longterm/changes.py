@@ -2,8 +2,8 @@
 
 Values (a date, amount or name) are compared if the words around them agree, or if both belong to the same relation
 ("rent"). `slot_score` rates possible contradictions and updates, for a reader to decide about; `replaces` is certain
-enough to mark the older text as outdated. Both are pure and read no clock. Synonyms are known only by `cosine` and a
-few relations.
+enough to mark the older text as outdated. Both are pure and read no clock. Synonyms are recognized only by `cosine`
+and a few relations.
 
 The model of `contradiction` reads the result of `slot_score`, but cannot replace it: on the 120 pairs of
 tests/longterm/changes_pairs.jsonl the model has a precision of 44 % at a recall of 85 %, these rules have 92 and 85 %.
@@ -19,7 +19,7 @@ from mcp_memory.longterm.change_values import DENSE_FROM, StatedValue, ValueKind
 from mcp_memory.longterm.value_clauses import LEAST_STEM, ValueClause, first_clauses, have_one_stem, words_alike
 
 CONTRADICTS = 0.6
-"""The least score of a contradiction; a lower one means that the texts may be about the same thing."""
+"""The least score of a contradiction; a lower score means that the texts may be about the same thing."""
 
 # Cosines by the bundled model. Measured on 120 invented pairs in ten languages (tests/longterm/changes_pairs.jsonl):
 # recall of same_slot 85 %, precision 92 %; of replaces 55 and 100 %. `fixtures/changes` has 598 later pairs
@@ -145,7 +145,7 @@ def _restates(newer: ValueClause, older: ValueClause) -> bool:
 
 def _is_replaced(newer: ValueClause, older: ValueClause, cosine: float) -> bool:
     if not newer.former and (cosine < _APART or not _may_differ(newer, older)):
-        return False  # most pairs; the rest takes ten times as long
+        return False  # most pairs; the comparison below takes ten times as long
     pair = Comparison(newer, older)
     if pair.revokes and (pair.shared_words or pair.equal_value or (cosine >= _NEAR and pair.same_units)):
         return True
