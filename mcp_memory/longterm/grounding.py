@@ -8,7 +8,8 @@ dates or names (`verification.values`), or if it denies its quote; merging shows
 clause shares no word with the user's, the statement is attributed to the assistant if the assistant said it, and is
 otherwise replaced by the user's own words. The user's words also replace a rule that has another value or drops a
 limit. A statement that quotes only other speakers is quarantined if it has a clause or a value that nobody said. What
-the user quotes from others does not count as the user's words. Whether a statement follows from its words is left to the model; `why` shows both.
+the user quotes from others does not count as the user's words. Whether a statement follows from its words is left to
+the model; `why` shows both.
 """
 
 from __future__ import annotations

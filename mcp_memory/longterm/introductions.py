@@ -42,7 +42,8 @@ class Introduced(NamedTuple):
 def introduced(sentence: str, *, opening: bool = False, language_of: str = "") -> list[Introduced]:
     """Return the names that a sentence certainly introduces, each once; not in the order of the sentence.
 
-    `opening` means that the sentence is in the user's first turn of a session, where "I'm Anna" nearly always gives a name.
+    `opening` means that the sentence is in the user's first turn of a session, where "I'm Anna" nearly always gives a
+    name.
     `language_of` is a longer text in the same language.
     """
     has_capitals = _nouns_have_capitals(language_of or sentence)

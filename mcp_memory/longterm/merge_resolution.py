@@ -252,7 +252,7 @@ def _source(text: str, parts: Sequence[NewAtom], kept: Sequence[MergeTarget]) ->
 
 
 def _keeps_words(text: str, old: NewAtom | Atom, parts: Sequence[NewAtom]) -> bool:
-    """Return whether a text has at least two words that only the old statement has; a single word may be mere wording."""
+    """Return whether a text has at least two words that only the old statement has; one word may be mere wording."""
     new = {term for part in parts for term in index_terms(part.text)}
     words = {term for term in query_terms(text) if len(term) > 1} - new
     return len(words & set(index_terms(old.text))) > 1
@@ -317,7 +317,7 @@ def _because(draft: NewAtom, resolution: Resolution) -> str:
 
 
 def _fact_fields(draft: NewAtom, text: str, others: Sequence[NewAtom | Atom]) -> dict[str, Any]:
-    """Return the fields of the first other fact whose value the text names; empty if none fits, or if the draft has a fact."""
+    """Return the fields of the first other fact whose value the text names; none if the draft has its own fact."""
     if draft.entity:
         return {}
     words = set(index_terms(text))

@@ -4,7 +4,7 @@ It reads the user's turns in order of arrival, each once: the store keeps a curs
 stores the statements. A crash repeats a batch and makes no duplicates. Turns with a name are read only if the name is
 known as the user's: the first speaker of a group may be anybody. Skipped turns are not read later.
 `sentence_statements` makes the statements, `contradiction` finds the older statements that they replace. When a model
-has read a turn, the model's statements take the place of these (`stage_outputs.commit`).
+has read a turn, the model's statements replace the reader's (`stage_outputs.commit`).
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _statements(context: SearchContext, turns: Sequence[Turn]) -> list[NewAtom]:
 
 
 def _users_names(store: Store, space: str, entities: Sequence[Entity]) -> set[str]:
-    """Return the folded names under which the user may speak: their aliases, and those that facts state."""
+    """Return the folded names under which the user may speak: aliases, names in facts, and words such as "user"."""
     aliases = (alias for entity in entities if fold(entity.name) == USER for alias in entity.aliases)
     facts = store.read(space, atom_rows.facts, filters=Filters(entity=USER, unheld=True))
     stated = (fact.value for fact in facts if fold(fact.entity) == USER and fact.relation == "name")

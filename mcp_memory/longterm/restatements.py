@@ -1,7 +1,7 @@
 """Finds other rows with the content of forgotten rows: by evidence, and by the similarity of their texts.
 
 A user who says "forget that" means the content wherever it is: in the turn, in the assistant's echo, in a tool result.
-Only the named rows are forgotten; these are offered.
+Only the named rows are forgotten; the rows found here are offered to the user.
 
 Agents repeat the user in goals of tasks, names of steps and summaries, so these texts are compared too
 (`shortterm.canvas.forgetting`).
@@ -61,7 +61,7 @@ def restatements(
 
 
 def repeating(texts: Iterable[str], agent_texts: Iterable[tuple[str, str]]) -> list[str]:
-    """Return the ids of the agents' texts that repeat erased texts; erased texts too short to tell are ignored."""
+    """Return the ids of the agents' texts that repeat erased texts; erased texts that are too short to compare are ignored."""
     distinct = [text for text in texts if len({*content_terms(text)}) >= _SHARED]
     return sorted(_similarities(distinct, agent_texts))
 

@@ -215,7 +215,7 @@ def _clean(text: str) -> str:
 def apply(context: SearchContext, work: Work, basis: SceneBasis, reply: SceneReply | None) -> Applied:
     """Check and store the edits, and mark the atoms of the round as read.
 
-    Raises InvalidInput with the corrections to make, and Conflict if a shown page was rewritten meanwhile.
+    Raises InvalidInput if an edit has to be corrected, and Conflict if a shown page was rewritten meanwhile.
     """
     edits, done = check_edits(reply, _round(context, basis)) if reply else ([], Applied(outcome={}))
     context.store.write(
@@ -237,9 +237,9 @@ _IMPORTANT = 90  # the priority of name, family, health, and decisions that chan
 
 
 def _is_much_new(context: SearchContext) -> bool:
-    """Return whether enough is new to write the persona out of turn: a third of all atoms, many, or an important one.
+    """Return whether a model's request to write the persona early counts, since models make it in nearly every reply.
 
-    Models ask for it nearly every time.
+    It counts if an important atom is new, or a third of all atoms, or half as many as make the persona due.
     """
     store, space = context.store, context.space
     many = max(1, context.settings.persona_every // 2)
