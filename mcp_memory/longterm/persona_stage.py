@@ -321,7 +321,7 @@ def _requested_page(
 
 
 def _citable(store: Store, space: str, basis: PersonaBasis, page: PersonaVersion | None) -> set[str]:
-    """Return the ids of the atoms that the question showed, or that any version of its scenes cites, unless forgotten."""
+    """Return the ids of the atoms that the question showed or any version of its scenes cites, unless forgotten."""
     shown = {*basis.atoms}
     for slug in basis.scenes:
         shown.update(id for version in store.read(space, page_rows.scene_versions, slug) for id in version.atoms)

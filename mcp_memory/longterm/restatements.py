@@ -61,7 +61,7 @@ def restatements(
 
 
 def repeating(texts: Iterable[str], agent_texts: Iterable[tuple[str, str]]) -> list[str]:
-    """Return the ids of the agents' texts that repeat erased texts; erased texts that are too short to compare are ignored."""
+    """Return the ids of the agents' texts that repeat erased texts; erased texts of fewer than three terms are ignored."""
     distinct = [text for text in texts if len({*content_terms(text)}) >= _SHARED]
     return sorted(_similarities(distinct, agent_texts))
 

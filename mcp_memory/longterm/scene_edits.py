@@ -297,7 +297,7 @@ class _PageDrafts:
     def _supported(self, slug: str, text: str, citable: Collection[str]) -> str:
         """Remove the words that cite no citable atom, with notes, and return the rest of the body.
 
-        Adds an error if no line with evidence is left, or if the parts without evidence outnumber the lines with evidence.
+        Adds an error if no line with evidence is left, or if more parts lack evidence than lines have evidence.
         """
         body = unwrap(_without_wrapping(text))
         unknown = [id for id in cited_atoms(body) if id not in citable]
@@ -340,8 +340,8 @@ class _PageDrafts:
     def restore_forgotten(self) -> None:
         """Add the few statements that an edit left out back to its page, in their own words.
 
-        This saves a second question, which would double the cost. If an edit left out more than three statements, or over
-        a third of the page's, nothing is restored, and the reply is refused (`losses`).
+        This saves a second question, which would double the cost. If an edit left out more than three statements, or
+        more than a third of the page's, nothing is restored, and the reply is refused (`losses`).
         """
         for slug, page in self.pages.items():
             lost = self._lost([slug])

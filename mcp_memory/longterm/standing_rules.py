@@ -1,9 +1,9 @@
 """Standing rules that a user states in a turn: orders to the agent that are valid until they are revoked.
 
 `standing_rules` judges each candidate of `language.sentences` with the bundled encoder (`embed.classifiers`). It is
-strict, because a rule found here may be shown to an agent unasked. These are not rules: statements and wishes of other people, habits and
-facts (such as an allergy), past, imagined, one-time or revoked orders, slogans, log lines and quotations. A sentence is
-judged alone and between its neighbours. Without the encoder's files, words alone decide.
+strict, because a rule found here may be shown to an agent unasked. These are not rules: statements and wishes of other
+people, habits and facts (such as an allergy), past, imagined, one-time or revoked orders, slogans, log lines and
+quotations. A sentence is judged alone and between its neighbours. Without the encoder's files, words alone decide.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """L1: the statements of an extraction reply, and explicit statements (`remember`).
 
 The fields of a note are in the best order for reasoning: the words first, then what follows from them. Optional fields
-may be left out, because a word of a reply costs more than a word of a question. Parsing tolerates many deviations from the schema
-(`models.replies`): names of other systems, numbers as words, single values for lists. Unreadable values become the
-least specific value; `grounding` checks whether they are valid.
+may be left out, because a word of a reply costs more than a word of a question. Parsing tolerates many deviations from
+the schema (`models.replies`), such as names of other systems, numbers as words, or single values for lists. Unreadable
+values become the least specific value; `grounding` checks whether they are valid.
 
 An explicit statement needs no model. It is certain (confidence 1). An explicit instruction always applies (priority
 −1), unless it is a promise, which waits for its occasion.

@@ -60,7 +60,7 @@ class Topic:
 
 
 def topics(store: Store, space: str) -> list[Topic]:
-    """Return at most 15 topics, those of most statements first; none if no statement was extracted without a model."""
+    """Return at most 15 topics, the largest first; none if no statement was extracted without a model."""
     atoms = _statements(store, space)
     if not any(atom.is_sentence for atom in atoms):
         return []
@@ -122,7 +122,7 @@ def _names_of(store: Store, space: str, atoms: Sequence[Atom]) -> dict[str, list
 
 
 def _by_entity(atoms: Sequence[Atom], names: Mapping[str, Sequence[str]]) -> Iterator[Topic]:
-    """Yield the topics of entities, without those whose statements are all in the topic of a more frequent one."""
+    """Yield the topics of entities, without those whose statements are all in the topic of a more frequent entity."""
     about: dict[str, list[Atom]] = {}
     for atom in atoms:
         for name in names[atom.id]:

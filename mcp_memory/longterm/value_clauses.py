@@ -92,7 +92,7 @@ def calls_former(text: str, words: str) -> bool:
 
 
 def words_alike(words: frozenset[str], others: frozenset[str]) -> tuple[int, int]:
-    """Return how many words of each set match a word of the other: the same word, stem, or a compound with it."""
+    """Return how many words of each set match a word of the other set: an equal word, stem or compound."""
     same = words & others
     left, right = _by_ends(words), _by_ends(others)
     pairs = [  # few words begin or end alike: only these are compared

@@ -71,7 +71,7 @@ def verify(store: Store, space: str, tell: ReportProgress = ignore_progress) -> 
     doubted: list[str] = []
     atoms = quotes = 0
     walked: set[str] = set()
-    """Turns; each is hashed once."""
+    """Ids of the checked turns, so that each is hashed once."""
     step = step_counter("checking statements", store.read(space, home_rows.counts).atoms, tell)
     for batch in _batches(store, space):
         evidence = {atom.id: store.read(space, atom_rows.evidence, atom.id) for atom in batch}

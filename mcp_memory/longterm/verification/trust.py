@@ -198,7 +198,7 @@ def attribute_page(page: str, atoms: Iterable[Atom], speakers: Mapping[str, str]
 
 
 def doubt_mark(atom: Atom) -> str:
-    """Return the mark of a statement that a check doubts, which names the turn to compare it with; empty for others."""
+    """Return the mark of a statement that a check doubts, which names the turn to compare it with; else ""."""
     return f"check {atom.evidence}" if atom.doubts else ""
 
 
