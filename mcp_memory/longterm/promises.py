@@ -161,7 +161,7 @@ def with_words_before(turn: str, promise: str) -> str:
 
 
 def called_for(promises: Sequence[Promise], prompt: str, now: datetime) -> list[Promise]:
-    """Return the due promises whose trigger a prompt is about, the most likely first; no trigger that is only a day.
+    """Return the due promises whose trigger, other than a mere day, a prompt is about, the most likely first.
 
     Of `promises`, newest first, only the first 100 are compared. A prompt that states a promise does not call for it.
     Without the encoder's files a prompt calls for a promise if it has all terms of its trigger.

@@ -237,9 +237,9 @@ _IMPORTANT = 90  # the priority of name, family, health, and decisions that chan
 
 
 def _is_much_new(context: SearchContext) -> bool:
-    """Return whether a model's request to write the persona early counts, since models make it in nearly every reply.
+    """Return whether enough is new to write the persona early, as models request in nearly every reply.
 
-    It counts if an important atom is new, or a third of all atoms, or half as many as make the persona due.
+    Enough is an important atom, a third of all atoms, or half as many atoms as make the persona due.
     """
     store, space = context.store, context.space
     many = max(1, context.settings.persona_every // 2)

@@ -67,7 +67,7 @@ _NO_MATTER = re.compile(r"\d|^s$|^[\u2e80-\U0003ffff]$")  # numbers, the s of "A
 
 
 class _ComparedStatement(NamedTuple):
-    """The terms and names of a statement, and the relation that it states, `single` if that has one value at a time."""
+    """The terms and names of a statement, and the relation that it states. `single`: it has one value at a time."""
 
     terms: frozenset[str]
     phrases: frozenset[tuple[str, str]]
@@ -241,7 +241,7 @@ _JUDGED = 8  # candidates by words, and as many by cosine
 class SimilarAtoms:
     """Current atoms near a new atom, the likeliest contradictions first, then repetitions.
 
-    `contradicting` has the ids of the atoms that it surely contradicts or updates, `unsure` those of possible cases.
+    `contradicting` has the ids of the atoms that it surely contradicts or updates, `unsure` those that it may contradict.
     """
 
     atoms: list[Atom]

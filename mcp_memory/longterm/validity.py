@@ -4,10 +4,10 @@ A statement about the future is valid as a plan, from when it was said. A statem
 without an end: its text says when it was. Only a present condition that ends on a known day gets an end; events never
 do. An unreadable time is replaced by the time of the turn.
 
-A future end is part of the statement's text: "until 10 November", or `[until 2026-11-10]`, which `remember` adds for
-`valid_until`. Exports and rebuilds keep the text, and so the end. The store has a future `valid_to` only if a value that begins
-later replaces the current value (`Filters.at`). Only certain dates count: the year is written, or `with_dates` can add
-it.
+A future end is part of the statement's text, so that exports and rebuilds keep it: "until 10 November", or
+`[until 2026-11-10]`, which `remember` adds for `valid_until`. The store has a future `valid_to` only if a value that
+begins later replaces the current value (`Filters.at`). Only certain dates count: the year is written, or `with_dates`
+can add it.
 
 A time is stored as a moment: a year, month, week or day as the midnight with which it begins, in the zone of this
 machine, and the time of a turn unchanged. `date_of` shows it as precisely as the text of the statement.

@@ -1,9 +1,9 @@
 """Finds the user's own words that an agent's statement restates, and decides whether they support it.
 
-An agent rewords its memories of the user, and may drop a limit ("in project X"), a tense or a name. So the
-words that the user typed are kept in place of the agent's: whole sentences, which carry their own limits. It remains to
-decide whether a sentence is about the same matter, by its terms and meaning (bundled encoder, across languages). A
-sentence without the first person has to be nearer. Questions, quotations and reported speech are not the user's
+An agent rewords its memories of the user, and may drop a limit ("in project X"), a tense or a name. So the words that
+the user typed are kept in place of the agent's: whole sentences, which carry their own limits. Terms and meaning
+(bundled encoder, across languages) decide whether a sentence is about the same matter as the statement. A sentence
+without the first person has to be nearer. Questions, quotations and reported speech are not the user's
 statements. A short answer is kept with the question before it: "Are you vegetarian? – Yes".
 
 Also read here: changes of time and mood (`changes_frame`), turns that are jokes or retracted (`words/frames.txt`), and

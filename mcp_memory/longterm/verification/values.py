@@ -2,8 +2,8 @@
 
 A value is grounded if it was said, or follows from the words and the day of the turn by the rules in the prompt for
 models: "tomorrow" is a date, "for 15 years" began some 15 years ago, 4 pm is 16:00. The check ignores meaning, so a
-false statement with true values passes. Names are compared within one language; in German, where every noun
-has a capital, only words after a title, and words that no dictionary has, are compared.
+false statement with true values passes. Names are compared within one language. In German, where every noun has a
+capital, only words after a title and words that no dictionary has are compared.
 """
 
 from __future__ import annotations
