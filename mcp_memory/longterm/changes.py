@@ -55,10 +55,10 @@ def slot_score(newer: str, older: str, *, cosine: float | None = None) -> float:
 def replaces(newer: str, older: str, *, cosine: float | None = None, asked: str = "") -> bool:
     """Return whether the newer text surely gives another value for what the older says.
 
-    `cosine` as in `same_slot`. `asked` is the text that the older text answers, such as the turn before it: a bare
-    "1 September" is about what the question asks. Rather misses a change than invents one: there must be a word of
-    change ("now", "moved", "not 14 but 12": see `announces_change`), a value of the same kind that differs, and the
-    same words around both.
+    `cosine` as in `same_slot`. `asked` is the text that the older text answers, such as the turn before it; it shows
+    what a bare "1 September" is about. Changes are missed rather than invented: there must be a word of change ("now",
+    "moved", "not 14 but 12": see `announces_change`), a value of the same kind that differs, and the same words around
+    both values.
     """
     cosine = _UNKNOWN if cosine is None else cosine
     new_clauses = first_clauses(newer)

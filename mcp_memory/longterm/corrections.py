@@ -2,7 +2,7 @@
 
 Any statement that supersedes a promise closes it as done, unless it is a promise itself. "I told the user about Bruno's
 40 euros" is a note of the agent on its own action, so it needs no words of the user. The words of the promise never
-count as evidence for it: they were about something else. A statement that the user made in other words closes only
+count as evidence that it was kept. A statement that the user made in other words closes only
 promises about the same matter, because an agent may give a wrong id.
 
 `store.sql.supersession` ends the superseded statements.

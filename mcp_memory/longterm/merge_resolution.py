@@ -261,8 +261,8 @@ def _keeps_words(text: str, old: NewAtom | Atom, parts: Sequence[NewAtom]) -> bo
 def _valid_from(draft: NewAtom, resolution: Resolution, text: str, said_at: Mapping[str, datetime]) -> datetime:
     """Return when the atom of a draft becomes valid.
 
-    Unless the draft is joined with others, a date that it names counts. Otherwise this is the latest date that any part
-    names; without any, the time at which the draft was said, or for a joined atom the latest such time of its parts.
+    A date that the draft names counts, unless the draft is joined with others. Otherwise the latest date that any part
+    names counts. If no part names a date, it is the time at which the draft, or the last of the joined parts, was said.
     """
 
     def named_dates(evidence: Sequence[Evidence], since: datetime) -> list[datetime]:

@@ -1,6 +1,6 @@
 """L1, merging: drafts become atoms, after a comparison with the stored statements that they repeat or contradict.
 
-A draft is added, replaces a stored atom, joins one, or is dropped; the words of a dropped draft become further
+A draft is added, replaces a stored atom, is joined with it, or is dropped; the words of a dropped draft become further
 evidence. Drafts without similar statements (`similar_statements`) need no model. One question covers up to 20 of the
 other drafts with their candidates. Each draft ends in exactly one atom, or waits; `merge_resolution` has the rules. Old
 atoms are closed, never changed.

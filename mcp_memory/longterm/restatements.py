@@ -39,7 +39,7 @@ _PREFIX: Mapping[Layer, str] = {"turn": "t", "atom": "a", "chunk": "c"}
 def restatements(
     store: Store, space: str, reach: Reach, agent_texts: Iterable[tuple[str, str]], *, query: str | None = None
 ) -> dict[str, str]:
-    """Return the ids of other rows with the content of the rows in `reach`, each with the agent's text that matched, or "".
+    """Return the ids of other rows with the content of rows in `reach`, each with the agent's text that matched, or "".
 
     The turns that are evidence come first, then the most similar rows. `agent_texts` are (id, text) pairs that are
     compared too; they also match if they have all words of `query`.
@@ -61,7 +61,7 @@ def restatements(
 
 
 def repeating(texts: Iterable[str], agent_texts: Iterable[tuple[str, str]]) -> list[str]:
-    """Return the ids of the agents' texts that repeat erased texts, of which those with fewer than 3 terms are ignored."""
+    """Return the ids of the agents' texts that repeat erased texts. Erased texts of one or two terms are ignored."""
     distinct = [text for text in texts if len({*content_terms(text)}) >= _SHARED]
     return sorted(_similarities(distinct, agent_texts))
 

@@ -398,7 +398,7 @@ class _PageDrafts:
                 ]
 
     def finish(self) -> None:
-        """Turn dead links into words, and mark statements of others."""
+        """Turn dead links into words, and mark statements that are not the user's."""
         titles = {slug: scene.title for slug, scene in self.round.scenes.items() if slug not in self.deleted}
         titles |= {slug: page.title for slug, page in self.pages.items()}
         slugs = {name: slug for slug, title in titles.items() for name in (slug, slug_of(title))}

@@ -1,7 +1,7 @@
 """Groups the current statements of a space by entity and by topic, without a model.
 
 An entity with three or more statements is a topic. The other statements are clustered by their vectors: a topic is the
-statement with the most neighbours and those neighbours, without any that share no word with the others. A topic is
+statement with the most neighbours and these neighbours, except statements that share no word with any other. A topic is
 titled by its entity, or by words that are frequent in it and rare in the rest of the memory, as the user wrote them.
 
 The result depends only on the statements and their vectors, and is the same in every process. Statements without a

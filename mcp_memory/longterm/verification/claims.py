@@ -375,7 +375,7 @@ def _reword(store: Store, space: str, atom: NewAtom, basis: _Basis, *, dated: bo
     """Return a statement in the user's words, if there are any, and notes for the agent.
 
     Unless it is `dated`, it is true at the latest from the time of these words on. If the words are not exact
-    (`_is_exact`), it states no fact and ends nothing. It ends no statement about something else, and no later statement.
+    (`_is_exact`), it states no fact and ends nothing. It ends no statement about something else and no later statement.
     """
     notes: list[str] = []
     if not basis.words:

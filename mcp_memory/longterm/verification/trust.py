@@ -141,7 +141,7 @@ def flag_turns(
 def judge_waiting(store: Store, space: str, going_on: Callable[[], bool], *, now: datetime) -> bool:
     """Judge the oldest turn of a space that is marked `UNJUDGED`: release it, or quarantine it for the flags found.
 
-    Return whether there was one. Nothing is written if `going_on` returns False by then: the store may be closed. Only
+    Returns whether a turn was waiting. Nothing is written if `going_on` returns False by then: the store may be closed. Only
     one process at a time may judge a space.
     """
     waiting = store.read(space, quarantine_rows.unjudged, limit=1)
