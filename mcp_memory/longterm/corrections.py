@@ -88,7 +88,7 @@ def promises_to_close(kind: StatementKind | None, older: Sequence[Atom]) -> list
 
 
 def may_be_note(kind: StatementKind | None, older: Sequence[Atom]) -> bool:
-    """Return whether a statement may only note that promises were kept: no kind, and it supersedes nothing else."""
+    """Return whether a statement may only note that promises were kept: it has no kind, and supersedes only promises."""
     return kind is None and bool(older) and all(atom.label == "promise" for atom in older)
 
 

@@ -329,7 +329,7 @@ def _midnight(at: datetime) -> datetime:
 
 
 def _recalled(store: Store, space: str, *, before: datetime) -> set[str]:
-    """Return the ids of rows that prompts recalled before a moment: prompts of today must not change the page."""
+    """Return the ids of rows that prompts recalled before a moment; later prompts must not change the page."""
     log = store.read(space, recall_rows.list_recalls, limit=_RECALLS)
     return {id for entry in log if entry.how == "prompt" and entry.at < before for id in entry.ids}
 

@@ -76,7 +76,7 @@ _RELATION, _RELATION_WORD = 0.6, 0.65  # cosine of a fact's relation with its va
 _WORDS_READ = 200
 _OF_A_FACT = 0.5  # share of the value's words that the statement or its evidence must have
 _ALWAYS_NAMED = {"boss", "manager", "married_to", "partner", "reports_to", "spouse"}
-"""Single-valued relations that a text has to name. The others may follow: who moved to a place lives there."""
+"""Single-valued relations that a text has to name. The others may follow: "moved to" implies "lives in"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -313,8 +313,8 @@ def _is_quotation(passage: Passage) -> bool:
 def _find_evidence(statement: ExtractedStatement, batch: TurnBatch) -> tuple[list[Passage], list[str]] | Refusal:
     """Return the quoted passages, those of new turns first, and remarks on further quotes that were not found.
 
-    Returns the refusal of the first quote if no new turn has a quote. A further quote may be in the background: the
-    question that a new turn answers.
+    Returns the refusal of the first quote if no new turn has a quote. A further quote may be in the background, such as
+    the question that a new turn answers.
     """
     first = _find_quote(statement, batch)
     more = [(quoted, _find_quote(quoted, batch, background=True)) for quoted in statement.more[:_MAX_MORE]]

@@ -1,6 +1,6 @@
 """Finds the people whom a user's sentence introduces: "my sister Ines", "meine Chefin Frau Roth", "我的同事小李".
 
-The patterns rather miss a name than invent one: in German, where every noun has a capital, a name needs a title, a
+The patterns miss names rather than invent them. In German, where every noun has a capital, a name needs a title, a
 comma or the beginning of the sentence. The relation is the user's own word ("sister", "hermana"). Pure.
 """
 

@@ -50,7 +50,7 @@ def dated_statements(
 
 
 def _time(atom: Atom) -> str:
-    """Return when a statement happened, or the day on which it was said, with its weekday: people say "on Saturday"."""
+    """Return when a statement happened, or else the day and weekday on which it was said."""
     time = date_of(atom.valid_from, atom.text)
     return f"told on {atom.valid_from:%A, %Y-%m-%d}" if time.startswith("told") else time
 

@@ -53,8 +53,8 @@ _SINCE_READ = 1_000
 def whole(store: Store, space: str, *, at: datetime | None = None) -> str:
     """Return the current page followed by the list of scenes; see `body`.
 
-    Without a moment, as in the file of the page, only stored scenes are listed: the file is written after each batch
-    of turns, and computed scenes would change it each time.
+    Without a moment, as in the file of the page, only stored scenes are listed, because the file is written after each
+    batch of turns, and computed scenes would change it each time.
     """
     scenes = stored_scenes(store, space) if at is None else readable_scenes(store, space)
     return "\n".join(part for part in (body(store, space, at=at), navigation(scenes)) if part)
@@ -107,7 +107,7 @@ _IDENTITY = ("name", "preferred_name", "full_name", "pronouns", "works_as")
 
 
 def identity(store: Store, space: str, at: datetime) -> list[str]:
-    """Return the facts about the user at a moment that the user stated, names first, such as `name: Maya`."""
+    """Return the user's own facts about themselves that are current at a moment, names first, such as `name: Maya`."""
     candidates = store.read(
         space, atom_rows.facts, filters=Filters(entity="user", unheld=True, ended=True), limit=_READ
     )
@@ -196,8 +196,8 @@ def _label(version: PersonaVersion | None) -> str:
 def without_forgotten(store: Store, space: str, version: PersonaVersion) -> PersonaVersion:
     """Return a version without the lines that are based on forgotten content alone.
 
-    A line that cites a scene and no atom is based on everything in that scene when the page was written: the forgotten
-    part may be just the content of the line.
+    A line that cites a scene and no atom is left out if any atom that the scene had when the page was written is
+    forgotten, because the line may be based on it.
     """
     gone = forgotten(store, space, cited_atoms(version.text))
     text = without_atoms(version.text, gone)

@@ -2,7 +2,7 @@
 
 It reads the user's turns in order of arrival, each once: the store keeps a cursor, which moves in the transaction that
 stores the statements. A crash repeats a batch and makes no duplicates. Turns with a name are read only if the name is
-known as the user's: the first speaker of a group may be anybody. Skipped turns are not read later.
+known as the user's, because the first speaker of a group may be anybody. Skipped turns are not read later.
 `sentence_statements` makes the statements, `contradiction` finds the older statements that they replace. When a model
 has read a turn, the model's statements replace the reader's (`stage_outputs.commit`).
 """
@@ -39,7 +39,7 @@ def read(context: SearchContext, turns: Sequence[Turn], *, going_on: Callable[[]
     """Read turns of the user, those of `sentence_rows.unread_turns`, and return whether all were read.
 
     A turn that cannot be read is logged and skipped, so that it does not keep the reader from the turns after it.
-    Nothing more is written once `going_on` returns false: the store may be closed.
+    Once `going_on` returns false, nothing more is written, because the store may be closed.
 
     Raises StoreUnavailable and Refused if nothing can be stored, and EmbeddingFailed if the bundled model cannot be
     read.

@@ -60,7 +60,7 @@ class SceneRound:
     speakers: Mapping[str, str] = field(default_factory=dict[str, str])
     """Names of people who spoke as `assistant` in conversations between people, by the ids of their atoms."""
     cited_elsewhere: Mapping[str, Atom] = field(default_factory=dict[str, Atom])
-    """Atoms cited by pages but not shown: each page may keep citing those that it cites."""
+    """Atoms cited by pages but not shown, which only the citing pages may keep."""
     stored: Mapping[str, str] = field(default_factory=dict[str, str])
     """Stored bodies of scenes with forgotten words. Line numbers in a reply refer to these."""
     new: Sequence[str]

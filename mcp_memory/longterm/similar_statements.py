@@ -241,7 +241,7 @@ _JUDGED = 8  # candidates by words, and as many by cosine
 class SimilarAtoms:
     """Current atoms near a new atom, the likeliest contradictions first, then repetitions.
 
-    `contradicting` has the ids of the atoms that it surely contradicts or updates, `unsure` of those that it may update.
+    `contradicting` has the ids of the atoms that it surely contradicts or updates, `unsure` those that it may update.
     """
 
     atoms: list[Atom]
@@ -331,7 +331,7 @@ def _judge(text: str, candidates: Sequence[_Similarity], vectors: Mapping[str, N
 
 
 def _is_bundled(vectors: Sequence[Vectors]) -> bool:
-    """Return whether these vectors are of the model that changes are judged by: other models have other cosines."""
+    """Return whether vectors are the bundled model's, by whose cosines changes are judged."""
     from mcp_memory.models.embed.bundled import IDENTITY
 
     return bool(vectors) and all(rows.identity == IDENTITY for rows in vectors)
@@ -340,7 +340,7 @@ def _is_bundled(vectors: Sequence[Vectors]) -> bool:
 def _share_words_or_relation(new: Atom, old: Atom) -> bool:
     """Return whether two statements share most of their words, or the relation of an entity.
 
-    Function words and names of the user do not count: nearly all statements about the user share them.
+    Function words and names of the user do not count, because nearly all statements about the user share them.
     """
     if new.fact and old.fact:
         relations = [(fact.entity.casefold(), fact.relation) for fact in (new.fact, old.fact)]

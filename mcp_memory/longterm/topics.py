@@ -169,7 +169,7 @@ def _clusters(store: Store, space: str, atoms: Sequence[Atom], placed: Collectio
 
 
 def _centered(data: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Subtract the mean from the vectors and normalise them: without this, all statements of a person look similar."""
+    """Subtract the mean from the vectors and normalise them; otherwise all statements of a person look similar."""
     import numpy as np
 
     data = data - data.mean(axis=0)

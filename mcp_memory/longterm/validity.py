@@ -6,8 +6,8 @@ do. An unreadable time is replaced by the time of the turn.
 
 A future end is part of the statement's text, so that exports and rebuilds keep it: "until 10 November", or
 `[until 2026-11-10]`, which `remember` adds for `valid_until`. The store has a future `valid_to` only if a value that
-begins later replaces the current value (`Filters.at`). Only certain dates count: the year is written, or `with_dates`
-can add it.
+begins later replaces the current value (`Filters.at`). Only dates with a certain year count, which is written or can
+be added by `with_dates`.
 
 A time is stored as a moment: a year, month, week or day as the midnight with which it begins, in the zone of this
 machine, and the time of a turn unchanged. `date_of` shows it as precisely as the text of the statement.

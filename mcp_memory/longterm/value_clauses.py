@@ -251,7 +251,7 @@ def _supposes(sentence: str) -> bool:
 
 
 def _quotes_values(sentence: str, clause: str, values: Sequence[StatedValue]) -> bool:
-    """Return whether a value of the clause is in a quotation: it may be another person's statement."""
+    """Return whether a value of the clause is in a quotation, which may be another person's statement."""
     start = sentence.find(clause)
     spans = [match.span() for match in _QUOTATION.finditer(sentence) if len(match[0]) >= _QUOTED_SENTENCE]
     return any(first <= start + value.at[0] < last for first, last in spans for value in values)
