@@ -211,7 +211,7 @@ class Comparison:
         self.shared_words = min(new_alike, old_alike)
         self.unshared_words = min(len(newer.words) - new_alike, len(older.words) - old_alike)
         self.two_things = self._are_two_things(newer, older, new_alike, old_alike)
-        in_both = newer.words and older.words
+        in_both = newer.words and older.words  # `dense`: both are in scripts without spaces
         self.dense = bool(in_both) and min(*newer.words, *older.words) > DENSE_FROM
 
     def _are_two_things(self, newer: ValueClause, older: ValueClause, new_alike: int, old_alike: int) -> bool:

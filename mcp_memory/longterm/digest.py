@@ -77,7 +77,7 @@ class Candidate:
 def page(store: Store, space: str, *, at: datetime | None = None) -> str:
     """Return the page at a moment, at most 2,000 characters; empty if no statement can be listed.
 
-    Without `at`, the moment is when the newest statement was stored, so it does not depend on the day.
+    Without `at`, the moment is when the newest statement was stored, so the page does not depend on the day.
     """
     chosen: dict[Section, list[tuple[Candidate, str]]] = {}
     rules = left = 0

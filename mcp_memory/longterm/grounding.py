@@ -90,7 +90,7 @@ class GroundedAtom:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Why a statement is not kept. `unquoted` is true if the reason is its quote, which can be corrected."""
+    """Why a statement is not kept. `unquoted` is true if the fault is in its quote, which can be corrected."""
 
     reason: str
     unquoted: bool = False

@@ -147,7 +147,7 @@ def obstacle_to_joining(drafts: Sequence[NewAtom], onto: Sequence[MergeTarget], 
 
 
 def news_in(draft: NewAtom, others: Sequence[NewAtom | Atom]) -> str | None:
-    """Return a number of a draft that the others lack, or its fact's value if theirs differ; None without news."""
+    """Return a number that only the draft has, or its fact's value if the other statements have another; else None."""
     fact = fact_key(draft)
     comparable = [other for atom in others if fact and (other := fact_key(atom)) and other[:2] == fact[:2]]
     if fact and comparable and not any(_is_same_value(fact, other) for other in comparable):

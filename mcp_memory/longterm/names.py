@@ -59,7 +59,7 @@ class Names:
     introduced: Sequence[str] = ()
     """Names under which the user introduced themselves in any turn, as far as statements use them."""
     everyone: Sequence[str] = ()
-    """The names of all entities searched, mentioned or not, and the names in statements that the user's turns have."""
+    """The names of all known entities, and the capitalised words of statements that occur in the user's turns."""
 
     def is_other(self, turn: Turn) -> bool:
         """Return whether a turn is by a named speaker other than the user."""

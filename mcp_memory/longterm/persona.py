@@ -231,7 +231,7 @@ def lines_without_links(lines: Iterable[str], scenes: Collection[str]) -> list[s
 def _linked_scenes(
     store: Store, space: str, version: PersonaVersion, text: str
 ) -> list[tuple[str, Sequence[str] | None]]:
-    """Return the scenes that a page links, each with its atoms when the page was written; None for a later scene."""
+    """Return the scenes that a page links, each with its atoms when the page was written, None if not stored then."""
     scenes = {scene.slug: scene for scene in store.read(space, page_rows.scenes)}
     linked: list[tuple[str, Sequence[str] | None]] = []
     for name in links(text):

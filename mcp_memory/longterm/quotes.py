@@ -45,7 +45,7 @@ def _find_similar(quote: str, content: str) -> tuple[int, int] | None:
 
 
 def _find_parts(quote: str, plain: _Plain) -> tuple[int, int] | None:
-    """Return the span of a quote with omissions, from its first to its last part; None if parts are missing or far."""
+    """Return the span of a quote with omissions; None if one of its parts is missing, or if the span is too long."""
     parts = [part for text in _OMISSION.split(quote) if (part := _Plain(text).text.strip(_PUNCTUATION))]
     if len(parts) < 2:
         return None

@@ -1,6 +1,6 @@
 """The sentence reader: makes statements of the user's turns without a model, in the background.
 
-It reads the user's turns in order of arrival, each once: the store keeps a cursor, which moves in the transaction that
+It reads the user's turns in order of arrival, each once. The store keeps a cursor, which moves in the transaction that
 stores the statements. A crash repeats a batch and makes no duplicates. Turns with a name are read only if the name is
 known as the user's, because the first speaker of a group may be anybody. Skipped turns are not read later.
 `sentence_statements` makes the statements, `contradiction` finds the older statements that they replace. When a model

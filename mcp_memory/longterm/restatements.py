@@ -7,9 +7,9 @@ Agents repeat the user in goals of tasks, names of steps and summaries, so these
 (`shortterm.canvas.forgetting`).
 
 Two texts are compared by the weighted overlap of their terms (Dice's coefficient), so each must cover most of the
-other, and a name that both mention is not enough. The shorter text is compared with each passage of about its length in the
-longer text. Rare terms weigh more, by BM25's inverse document frequency, but copies of the text do not make its terms
-common, and no term weighs less than half of another.
+other, and a name that both mention is not enough. The shorter text is compared with each passage of about its length in
+the longer text. Rare terms weigh more, by BM25's inverse document frequency, but copies of the text do not make its
+terms common, and no term weighs less than half of another.
 """
 
 from __future__ import annotations

@@ -191,7 +191,7 @@ def _body(atoms: Sequence[Atom], slug: str) -> str:
 
 
 def related(store: Store, space: str, scene: Scene) -> list[tuple[Scene, list[str]]]:
-    """Return at most five scenes that share entities, each with the shared entities; rare entities count for more."""
+    """Return at most five scenes that share entities with a scene, and the shared names; rare entities count more."""
     scenes = readable_scenes(store, space)
     spread = Counter(fold(name) for other in scenes for name in other.entities)
     own = {fold(name) for name in scene.entities} - {USER}

@@ -241,7 +241,7 @@ _JUDGED = 8  # candidates by words, and as many by cosine
 class SimilarAtoms:
     """Current atoms near a new atom, the likeliest contradictions first, then repetitions.
 
-    `contradicting` has the ids of the atoms that it surely contradicts or updates, `unsure` those that it may update.
+    `contradicting` has the ids of the atoms that it surely contradicts or updates, `unsure` of the doubtful cases.
     """
 
     atoms: list[Atom]

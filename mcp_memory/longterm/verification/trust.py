@@ -106,7 +106,7 @@ def is_less_trusted(voice: Source, other: Source) -> bool:
 
 
 def with_allowed_kind(atom: NewAtom) -> NewAtom:
-    """Return an atom, made episodic unless it is the user's, because others state no rules, traits and promises."""
+    """Return an atom, made episodic unless it is the user's. Only the user may state rules, traits and promises."""
     if atom.source == "user" or (atom.kind == "episodic" and atom.label != "promise"):
         return atom
     label = None if atom.label == "promise" else atom.label
@@ -141,8 +141,8 @@ def flag_turns(
 def judge_waiting(store: Store, space: str, going_on: Callable[[], bool], *, now: datetime) -> bool:
     """Judge the oldest turn of a space that is marked `UNJUDGED`: release it, or quarantine it for the flags found.
 
-    Returns whether a turn was waiting. If `going_on` returns False by then, nothing is written, because the store may be
-    closed. Only one process at a time may judge a space.
+    Returns whether a turn was waiting. If `going_on` returns False by then, nothing is written, because the store may
+    be closed. Only one process at a time may judge a space.
     """
     waiting = store.read(space, quarantine_rows.unjudged, limit=1)
     for turn in store.read(space, turn_rows.by_ids, waiting):
