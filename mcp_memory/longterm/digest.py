@@ -62,7 +62,7 @@ _MORE = 70  # characters of the last line
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A statement that the page may list. `former` is the statement that it replaced, if the page shows that."""
+    """A statement that the page may list. `former` is the statement that it replaced, if the page shows both."""
 
     atom: Atom
     section: Section
@@ -354,9 +354,9 @@ def salience(atom: Atom, recalled: Collection[str]) -> float:
 # --- pairs ------------------------------------------------------------------------------------------
 
 _COMPARED = 150  # statements of the highest salience that are compared with the nearest later ones
-_LATER, _ONE_TOPIC = 4, 0.3  # how many later ones, and their least cosine
+_LATER, _ONE_TOPIC = 4, 0.3  # how many later statements, and their least cosine
 _REPLACES_RULE = 0.5  # probability from which a rule counts as replaced; for others it is `PairModel.unsure`
-_SAME = 0.85  # share of the shorter one's words from which two have the same content
+_SAME = 0.85  # share of the shorter statement's words from which two have the same content
 
 
 def _replaced_and_repeated(

@@ -103,7 +103,7 @@ def _short_sessions(
 ) -> Iterator[TurnBatch]:
     """Yield other sessions to add to the question: those that have ended and still fit in whole, nearest in time first.
 
-    A session has ended when its last turn is `idle_seconds` old; an imported session has ended at once.
+    A session has ended when its last turn was said `idle_seconds` ago, or when its extraction was requested (`flush`).
     """
     ended = context.now - timedelta(seconds=context.settings.idle_seconds)
     short = sorted((waits for waits in others if waits.turns <= room), key=lambda waits: abs(waits.last - first.last))

@@ -63,7 +63,7 @@ STATED, IMPLIED = 0.9, 0.6  # confidence
 MAX_TEXT = 600
 _MAX_ENTITIES = 8
 _MAX_MORE = 3  # further quotes
-_ANSWER = 200  # characters; a shorter turn may answer the turn before it; then its words count too
+_ANSWER = 200  # characters; a shorter turn may answer the turn before, whose words then count too
 _SENTENCE_END = re.compile(r"[.!?。！？](?:\s|$)|\n\n")
 _A_WISH: dict[str, Any] = {"kind": "episodic", "priority": 70, "valid_from": None, "fact": None, "ends": []}
 """Changes to a statement that a model called a rule, although the user's words are no order."""

@@ -256,7 +256,7 @@ def _result(store: Store, space: str, citation: Citation) -> Iterator[CitedResul
     try:
         ref = store.read(space, ref_rows.by_id, citation.ref)
         text = store.read(space, ref_rows.read_bytes, ref.id).decode("utf-8", "replace")
-    except (NotFound, Damaged):  # forgotten or lost; `doctor` reports lost ones
+    except (NotFound, Damaged):  # forgotten or lost; `doctor` reports lost results
         return
     records = store.read(space, record_rows.list_records, ref=ref.id)
     yield CitedResult(

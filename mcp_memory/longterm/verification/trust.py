@@ -54,7 +54,7 @@ MIN_TERMS = 3  # terms; fewer occur together by chance
 _READ = 8  # rows
 _SPOKEN = 50  # turns of a session, for who speaks in it
 MAX_ROW_CHARS = 60_000  # characters of a row
-_PASTED_CHARS = 2_000  # characters of a line; a longer one was pasted
+_PASTED_CHARS = 2_000  # characters of a line; a longer line was pasted
 _ROOM = 3  # its terms may be spread over three times its length
 
 
