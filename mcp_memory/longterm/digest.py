@@ -353,7 +353,7 @@ def salience(atom: Atom, recalled: Collection[str]) -> float:
 
 # --- pairs ------------------------------------------------------------------------------------------
 
-_COMPARED = 150  # statements of the highest salience that are compared with the nearest later ones
+_COMPARED = 150  # statements of the highest salience that are compared with the nearest later statements
 _LATER, _ONE_TOPIC = 4, 0.3  # how many later statements, and their least cosine
 _REPLACES_RULE = 0.5  # probability from which a rule counts as replaced; for others it is `PairModel.unsure`
 _SAME = 0.85  # share of the shorter statement's words from which two have the same content
