@@ -108,7 +108,7 @@ def _without(text: str, blocks: Sequence[_Block]) -> str:
 
 
 def _blocks(text: str, *, only_clients: bool = False) -> Iterator[_Block]:
-    """Yield the attached passages in order, none within another; with `only_clients`, those between clients' tags."""
+    """Yield the attached passages in order, none within another; with `only_clients`, only those in clients' tags."""
     headings = [] if only_clients else _headings(text)
     openings = list(_OPENING.finditer(text)) if "<" in text or "[" in text else []
     if not headings and not openings:

@@ -1,7 +1,7 @@
 """Finds the values in a text (dates, weekdays, times of day, amounts and versions) in a form that can be compared.
 
 Patterns and dictionaries find them without knowing today's date: a date is a day and a month, and "Tuesday" is any
-Tuesday. Numbers written as words are found in Chinese only.
+Tuesday. Numbers written as words are found only in Chinese times of day.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mcp_memory.language import blocks_of
 from mcp_memory.language.words import function_words
 
 DENSE_FROM = "\u0e00"
-"""From this character on, scripts have no spaces between words."""
+"""From this character on, text counts as written without spaces between words."""
 
 # --- phrases of `words/changes.txt` -----------------------------------------------------------------
 
@@ -34,7 +34,7 @@ _LITERAL = re.compile(r"(?:[^\W\d_](?![*+?]))*")
 
 
 def any_of(tables: Iterable[str]) -> str:
-    """Return a pattern of the phrases: whole words in scripts with spaces, and parts of words in the others."""
+    """Return a pattern of the phrases, which match whole words only, except in scripts without spaces."""
     phrases = _split(tables)
     spaced = "|".join(sorted((phrase for phrase in phrases if phrase < DENSE_FROM), key=len, reverse=True))
     dense = "|".join(sorted((phrase for phrase in phrases if phrase > DENSE_FROM), key=len, reverse=True))
@@ -44,7 +44,7 @@ def any_of(tables: Iterable[str]) -> str:
 class Phrases:
     """The phrases of some tables (see `phrases_by_name`), matched without case.
 
-    To save time, the pattern is tried only if the text has the longest word of some phrase; few texts have one.
+    To save time, the pattern is tried only on the few texts that have the longest word of some phrase.
     """
 
     def __init__(self, tables: Iterable[str]) -> None:
@@ -98,9 +98,9 @@ class StatedValue:
     """A value and its span in the text.
 
     `reading` depends on the kind. A date is (month, day), each None if not stated. A weekday is 0 (Monday) to 6, a
-    clock time is in minutes after midnight, an amount is its number, and a version is as written. `unit` is `am` for a
-    clock time in an unknown half of the day; the name before a version; and the unit or currency of an amount, or the
-    beginning of the noun that it counts (`#mugs`), or "".
+    clock time is in minutes after midnight, an amount is its number, and a version is as written. `unit` is `am` if the
+    half of the day of a clock time is unknown. For a version it is the name before it, and for an amount its unit, its
+    currency or the beginning of the noun that it counts (`#mugs`). Otherwise it is empty.
     """
 
     kind: ValueKind
@@ -292,7 +292,7 @@ def _is_version(match: re.Match[str]) -> bool:
 
 
 def _counted_noun(match: re.Match[str]) -> str:
-    """Return the noun that a number counts as a unit, `#` and its first four letters; empty if it counts none.
+    """Return `#` and the first four letters of the noun that a number counts; empty if it counts none.
 
     Words of change ("940 now") and of a relation ("900 rent") are not counted nouns.
     """

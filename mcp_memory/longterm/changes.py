@@ -2,8 +2,8 @@
 
 Values (a date, amount or name) are compared if the words around them agree, or if both belong to the same relation
 ("rent"). `slot_score` rates possible contradictions and updates, for a reader to decide about; `replaces` is certain
-enough to mark the older text as outdated. Both are pure and read no clock. Synonyms are known only by `cosine` and a
-few relations.
+enough to mark the older text as outdated. Both are pure and read no clock. Synonyms are recognized only by `cosine`
+and a few relations.
 
 The model of `contradiction` reads the result of `slot_score`, but cannot replace it: on the 120 pairs of
 tests/longterm/changes_pairs.jsonl the model has a precision of 44 % at a recall of 85 %, these rules have 92 and 85 %.
@@ -19,7 +19,7 @@ from mcp_memory.longterm.change_values import DENSE_FROM, StatedValue, ValueKind
 from mcp_memory.longterm.value_clauses import LEAST_STEM, ValueClause, first_clauses, have_one_stem, words_alike
 
 CONTRADICTS = 0.6
-"""The least score of a contradiction; a lower one means that the texts may be about the same thing."""
+"""The least score of a contradiction; a lower score means that the texts may be about the same thing."""
 
 # Cosines by the bundled model. Measured on 120 invented pairs in ten languages (tests/longterm/changes_pairs.jsonl):
 # recall of same_slot 85 %, precision 92 %; of replaces 55 and 100 %. `fixtures/changes` has 598 later pairs
@@ -55,10 +55,10 @@ def slot_score(newer: str, older: str, *, cosine: float | None = None) -> float:
 def replaces(newer: str, older: str, *, cosine: float | None = None, asked: str = "") -> bool:
     """Return whether the newer text surely gives another value for what the older says.
 
-    `cosine` as in `same_slot`. `asked` is the text that the older text answers, such as the turn before it: a bare
-    "1 September" is about what the question asks. Rather misses a change than invents one: there must be a word of
-    change ("now", "moved", "not 14 but 12": see `announces_change`), a value of the same kind that differs, and the
-    same words around both.
+    `cosine` as in `same_slot`. `asked` is the text that the older text answers, such as the turn before it; it shows
+    what a bare "1 September" is about. Changes are missed rather than invented: there must be a word of change ("now",
+    "moved", "not 14 but 12": see `announces_change`), a value of the same kind that differs, and the same words around
+    both values.
     """
     cosine = _UNKNOWN if cosine is None else cosine
     new_clauses = first_clauses(newer)
@@ -145,7 +145,7 @@ def _restates(newer: ValueClause, older: ValueClause) -> bool:
 
 def _is_replaced(newer: ValueClause, older: ValueClause, cosine: float) -> bool:
     if not newer.former and (cosine < _APART or not _may_differ(newer, older)):
-        return False  # most pairs; the rest takes ten times as long
+        return False  # most pairs; the comparison below takes ten times as long
     pair = Comparison(newer, older)
     if pair.revokes and (pair.shared_words or pair.equal_value or (cosine >= _NEAR and pair.same_units)):
         return True
@@ -211,7 +211,7 @@ class Comparison:
         self.shared_words = min(new_alike, old_alike)
         self.unshared_words = min(len(newer.words) - new_alike, len(older.words) - old_alike)
         self.two_things = self._are_two_things(newer, older, new_alike, old_alike)
-        in_both = newer.words and older.words
+        in_both = newer.words and older.words  # `dense`: both are in scripts without spaces
         self.dense = bool(in_both) and min(*newer.words, *older.words) > DENSE_FROM
 
     def _are_two_things(self, newer: ValueClause, older: ValueClause, new_alike: int, old_alike: int) -> bool:

@@ -47,7 +47,7 @@ MODEL_FILE = Path(__file__).with_name("contradiction.json")
 
 
 class PairFeatures(NamedTuple):
-    """Features of an older and a newer statement; flags are 0 or 1."""
+    """Features of an older and a newer statement. Flags are 0 or 1; `meaning_if_…` is `meaning` times that flag."""
 
     meaning: float
     """Cosine of the multilingual encoder's vectors."""
@@ -148,7 +148,7 @@ def _read(text: str) -> _Statement:
 
 # --- sentences replaced by a new one ----------------------------------------------------------------
 
-_NEAREST = 2  # stored sentences compared with a new one
+_NEAREST = 2  # stored sentences compared with a new statement
 _SEARCHED = 16  # statements, of which some are not sentences
 _LEAST_COSINE = 0.4
 _ONE_MATTER = 0.4  # cosine by the encoder
@@ -182,9 +182,9 @@ def replaced_in_store(store: Store, space: str, new: Embedded, identity: str) ->
 
 
 def _may_end(atom: Atom, new: NewAtom) -> bool:
-    """Return whether a new statement may replace a stored one: an open sentence, said earlier in another turn.
+    """Return whether a new statement may replace a stored statement.
 
-    A promise may not be replaced.
+    It may replace an open sentence of another turn that was not said later and is no promise.
     """
     is_open = atom.is_sentence and atom.valid_to is None and atom.label != "promise"
     new_turns = {evidence.turn for evidence in new.evidence}

@@ -2,8 +2,8 @@
 
 Any statement that supersedes a promise closes it as done, unless it is a promise itself. "I told the user about Bruno's
 40 euros" is a note of the agent on its own action, so it needs no words of the user. The words of the promise never
-count as evidence for it: they were about something else. A statement that the user made in other words closes only
-promises about the same matter, because an agent may give a wrong id.
+count as evidence that it was kept. A statement that the user made in other words closes only promises about the same
+matter, because an agent may give a wrong id.
 
 `store.sql.supersession` ends the superseded statements.
 """
@@ -88,7 +88,7 @@ def promises_to_close(kind: StatementKind | None, older: Sequence[Atom]) -> list
 
 
 def may_be_note(kind: StatementKind | None, older: Sequence[Atom]) -> bool:
-    """Return whether a statement may only note that promises were kept: no kind, and it supersedes nothing else."""
+    """Return whether a statement may only note that promises were kept: it has no kind and supersedes only promises."""
     return kind is None and bool(older) and all(atom.label == "promise" for atom in older)
 
 

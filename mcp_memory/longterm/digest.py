@@ -1,9 +1,10 @@
-"""The extractive page about the user, made without a model: their most telling statements, in their own words.
+"""Makes a page about the user without a model: the user's most telling statements, in their own words.
 
-`ranked` orders sentences of the user that a program extracted (`Atom.is_sentence`), explicit and imported statements by
-salience. It leaves out past statements, statements that a later statement may have replaced (`contradiction`) or that
-another repeats, sentences about a day more than two weeks ago, and all that `suspicion.flags` flags. `page` lists the
-first of them that fit by section, each line with its id and cut at a clause. Nothing is paraphrased.
+`ranked` orders statements by salience: the user's sentences that were extracted without a model (`Atom.is_sentence`),
+and explicit and imported statements. It leaves out past statements, statements that a later statement may have replaced
+(`contradiction`) or that another repeats, sentences about a day more than two weeks ago, and all that
+`suspicion.flags` flags. `page` lists the first statements that fit, by section, each with its id and cut at a clause.
+Nothing is paraphrased.
 
 The ranking depends on the stored statements, the log of recalls up to yesterday, and the day: it changes at most once a
 day unless a statement was added, ended or forgotten. Until then two calls return the same bytes.
@@ -55,28 +56,28 @@ HEADINGS: dict[Section, str] = {
 }
 MAX_CHARS = 2_000
 """The length limit of a page about the user, whether a model wrote it or not."""
-_RULES = 320  # characters of that section: a session starts with more rules, see `recall.opening`
+_RULES = 320  # characters of the section of rules: a session starts with more, see `recall.opening`
 _MORE = 70  # characters of the last line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A statement that the page may list. `former` is the statement that it replaced, if the page shows that."""
+    """A statement that the page may list. `former` is the statement that it replaced, if the page shows both."""
 
     atom: Atom
     section: Section
     salience: float
     former: Atom | None = None
     day: datetime | None = None
-    """The only day that it names, if it was in the future when the statement was said (`validity.planned_day`)."""
+    """The only day that the statement names, if that was in the future when it was said (`validity.planned_day`)."""
     note: str = ""
     """The note of `validity.time_note`: `was planned for 3 May 2026`, `from 1 March 2027`."""
 
 
 def page(store: Store, space: str, *, at: datetime | None = None) -> str:
-    """Return the page, at most 2,000 characters, as read at a moment; empty if no statement can be listed.
+    """Return the page at a moment, at most 2,000 characters; empty if no statement can be listed.
 
-    Without `at`, it is the page at the moment when the newest statement was stored, so it does not depend on the day.
+    Without `at`, the moment is when the newest statement was stored, so the page does not depend on the day.
     """
     chosen: dict[Section, list[tuple[Candidate, str]]] = {}
     rules = left = 0
@@ -279,9 +280,9 @@ _MATTERS = 80  # priority; 70 is usual
 
 
 def is_of_the_user(atom: Atom) -> bool:
-    """Return whether a statement belongs on a page about the user; a mere episode of others does not.
+    """Return whether a statement belongs on a page about the user, unlike a mere episode in somebody else's life.
 
-    It belongs if it is about the user, lasting, explicit, or important and by the user, such as a price in their
+    It belongs if it is about the user, lasting, explicit, or by the user and important, such as a price in their
     shop.
     """
     about_user = not atom.entities or "user" in map(fold, atom.entities)
@@ -290,7 +291,7 @@ def is_of_the_user(atom: Atom) -> bool:
 
 
 def _is_former(atom: Atom) -> bool:
-    """Return whether a statement was replaced by another, and may be shown with it."""
+    """Return whether a statement was replaced, and may be shown beside its successor."""
     is_replaced = atom.superseded_by is not None and atom.valid_to is not None
     return is_replaced and _is_fit(atom) and not flags(atom.text, "user")
 
@@ -328,7 +329,7 @@ def _midnight(at: datetime) -> datetime:
 
 
 def _recalled(store: Store, space: str, *, before: datetime) -> set[str]:
-    """Return the ids of rows that prompts recalled before a moment: prompts of today must not change the page."""
+    """Return the ids of rows that prompts recalled before a moment; later prompts must not change the page."""
     log = store.read(space, recall_rows.list_recalls, limit=_RECALLS)
     return {id for entry in log if entry.how == "prompt" and entry.at < before for id in entry.ids}
 
@@ -352,10 +353,10 @@ def salience(atom: Atom, recalled: Collection[str]) -> float:
 
 # --- pairs ------------------------------------------------------------------------------------------
 
-_COMPARED = 150  # statements of the highest salience that are compared with the nearest later ones
-_LATER, _ONE_TOPIC = 4, 0.3  # how many later ones, and their least cosine
+_COMPARED = 150  # statements of the highest salience that are compared with the nearest later statements
+_LATER, _ONE_TOPIC = 4, 0.3  # how many later statements, and their least cosine
 _REPLACES_RULE = 0.5  # probability from which a rule counts as replaced; for others it is `PairModel.unsure`
-_SAME = 0.85  # share of the shorter one's words from which two have the same content
+_SAME = 0.85  # share of the shorter statement's words from which two have the same content
 
 
 def _replaced_and_repeated(

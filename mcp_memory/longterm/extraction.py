@@ -6,7 +6,7 @@ left, it also has short waiting sessions that are near in time. The same positio
 question also shows current statements that the turns may repeat or end, so that merging need not ask about these
 again. Turns go to the model as data between tags that nothing in them can close; very long turns are cut in the middle.
 
-`statements` reads the reply, `grounding` checks each statement, `names` and `times` resolve who and when.
+`statements` reads the reply, `grounding` checks each statement, `names` and `validity` resolve who and when.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _REPLY_TOKENS = 6_000
 
 
 class ExtractionBasis(BaseModel):
-    """The turns of a batch, oldest session first, and the current atoms shown with them."""
+    """The turns of a batch, oldest session first, and the ids of the current atoms shown with them (`held`)."""
 
     parts: list[SessionPart] = []
     held: list[str] = []
@@ -103,7 +103,7 @@ def _short_sessions(
 ) -> Iterator[TurnBatch]:
     """Yield other sessions to add to the question: those that have ended and still fit in whole, nearest in time first.
 
-    A session has ended when its last turn is `idle_seconds` old; an imported session has ended at once.
+    A session has ended when its last turn was said `idle_seconds` ago, or when its extraction was requested (`flush`).
     """
     ended = context.now - timedelta(seconds=context.settings.idle_seconds)
     short = sorted((waits for waits in others if waits.turns <= room), key=lambda waits: abs(waits.last - first.last))
@@ -138,9 +138,9 @@ _SHOWN_CHARS = 200
 def _near_statements(context: SearchContext, parts: Sequence[SessionPart]) -> list[str]:
     """Return the ids of at most 24 current atoms that the turns may repeat or end, the oldest first.
 
-    In a small memory these are all atoms. In others they are the most probable atoms for each sentence, alone and after
-    the sentence before: a turn may speak of three things, or say "only two of them" of things named before. Atoms about
-    the entities that the turns name take the places that are left.
+    In a small memory these are all atoms. In a larger memory they are the most probable atoms for each sentence, alone
+    and after the sentence before, because a turn may speak of three things, or say "only two of them" of things named
+    before. Atoms about the entities that the turns name fill the remaining places.
     """
     current = Filters(unheld=True)
     few = context.store.read(context.space, atom_rows.list_atoms, filters=current, limit=_SHOWN + 1)
@@ -292,7 +292,7 @@ def _check_reply(results: Results, batch: TurnBatch) -> None:
 
 
 def _select(results: Results) -> tuple[list[GroundedAtom], list[str]]:
-    """Return at most `MAX_ATOMS` atoms to keep, duplicates joined with their evidence, and why others are not kept."""
+    """Return at most `MAX_ATOMS` atoms to keep, duplicates joined with their evidence, and why the rest was refused."""
     atoms: dict[str, GroundedAtom] = {}
     refused: list[str] = []
     for statement, result in results:
@@ -337,7 +337,7 @@ def _users_name(statement: ExtractedStatement, names: Names) -> list[NamedEntity
 
 
 def _stated_aliases(named: NamedEntity, names: Names) -> list[str]:
-    """Return the further names of an entity that occur in the turns and belong to no other; none for the assistant."""
+    """Return the further names of an entity that the turns have and no other entity has; none for the assistant."""
     main_name = names.main_name(named.name)
     if main_name is None:
         return []
@@ -400,7 +400,7 @@ def is_in_strange_language(texts: Sequence[str], turns: Sequence[str]) -> bool:
 
 
 def _scripts(texts: Sequence[str]) -> Counter[str]:
-    """Return how many letters of each script texts have; Chinese and Japanese share theirs."""
+    """Return how many letters of each script the texts have. Chinese and Japanese count as a single script."""
     letters = (character for text in texts for character in text if character.isalpha())
     names = (unicodedata.name(letter, "").partition(" ")[0] for letter in letters)
     return Counter("CJK" if name in ("HIRAGANA", "KATAKANA") else name for name in names)

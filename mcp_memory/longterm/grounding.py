@@ -6,9 +6,10 @@ order that somebody planted for a model. The evidence is the span in the turn, n
 A statement that quotes the user keeps the model's words. It is labelled if the user's words lack any of its numbers,
 dates or names (`verification.values`), or if it denies its quote; merging shows it to the model again (`doubts`). If a
 clause shares no word with the user's, the statement is attributed to the assistant if the assistant said it, and is
-otherwise replaced by the user's own words. These also replace a rule that has another value or drops a limit. A
-statement that quotes only others is quarantined if it is not in their words. What the user quotes from others does not
-count as the user's words. Whether a statement follows from its words is left to the model; `why` shows both.
+otherwise replaced by the user's own words. The user's words also replace a rule that has another value or drops a
+limit. A statement that quotes only other speakers is quarantined if it has a clause or a value that nobody said. What
+the user quotes from others does not count as the user's words. Whether a statement follows from its words is left to
+the model; `why` shows both.
 """
 
 from __future__ import annotations
@@ -62,10 +63,10 @@ STATED, IMPLIED = 0.9, 0.6  # confidence
 MAX_TEXT = 600
 _MAX_ENTITIES = 8
 _MAX_MORE = 3  # further quotes
-_ANSWER = 200  # characters; a shorter turn may answer the turn before it; then its words count too
+_ANSWER = 200  # characters; a shorter turn may answer the turn before, whose words then count too
 _SENTENCE_END = re.compile(r"[.!?。！？](?:\s|$)|\n\n")
 _A_WISH: dict[str, Any] = {"kind": "episodic", "priority": 70, "valid_from": None, "fact": None, "ends": []}
-"""Changes to a statement for the user's words, if a model made a rule of a single occasion."""
+"""Changes to a statement that a model called a rule, although the user's words are no order."""
 _SOME_MEANING = 0.38  # cosine of a clause to a passage with a similar meaning
 _FEWEST = 3  # words of a clause; fewer may be said in other words
 _STEM = 5  # letters
@@ -75,7 +76,7 @@ _RELATION, _RELATION_WORD = 0.6, 0.65  # cosine of a fact's relation with its va
 _WORDS_READ = 200
 _OF_A_FACT = 0.5  # share of the value's words that the statement or its evidence must have
 _ALWAYS_NAMED = {"boss", "manager", "married_to", "partner", "reports_to", "spouse"}
-"""Relations that a text has to name. Others follow from other words: someone who moved to a place lives there."""
+"""Single-valued relations that a text has to name. The others may follow: "moved to" implies "lives in"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +90,7 @@ class GroundedAtom:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Why a statement is not kept. `unquoted` is true if its quote is the reason, which the author could correct."""
+    """Why a statement is not kept. `unquoted` is true if the fault is in its quote, which can be corrected."""
 
     reason: str
     unquoted: bool = False
@@ -177,7 +178,7 @@ def _check_words(
     names: Names,
     shown: Mapping[str, str],
 ) -> tuple[NewAtom, Sequence[str]]:
-    """Check the words of an atom against what was said, and return it with remarks.
+    """Check the words of an atom against what was said, and return the accepted atom with remarks.
 
     A statement of the user may be labelled, attributed to the assistant, or replaced by the user's own words. A
     statement of others is quarantined if nobody said it. What the user only quotes is not checked. The texts in `shown`
@@ -312,8 +313,8 @@ def _is_quotation(passage: Passage) -> bool:
 def _find_evidence(statement: ExtractedStatement, batch: TurnBatch) -> tuple[list[Passage], list[str]] | Refusal:
     """Return the quoted passages, those of new turns first, and remarks on further quotes that were not found.
 
-    Returns the refusal of the first quote if no new turn has a quote. A further quote may be in the background: the
-    question that a new turn answers.
+    Returns the refusal of the first quote if no new turn has a quote. A further quote may be in the background, such as
+    the question that a new turn answers.
     """
     first = _find_quote(statement, batch)
     more = [(quoted, _find_quote(quoted, batch, background=True)) for quoted in statement.more[:_MAX_MORE]]
@@ -401,7 +402,7 @@ def _check_rule(
 
     The model's text is kept if the user's words may be an order or accept an offer, and have all values of the text.
     Unless they accept an offer, the text must also keep their negation and limits. Otherwise the text is the user's own
-    words, and the statement an episode if these are no order.
+    words, and if these are no order, the statement becomes an episode.
     """
     users = [passage for passage in passages if passage.turn.role == "user" and not names.is_other(passage.turn)]
     own = [passage for passage in users if not _is_quotation(passage)]
@@ -443,7 +444,7 @@ def _drops_limit(rule: str, sentences: Sequence[str]) -> bool:
 def _suspicions(statement: ExtractedStatement, atom: NewAtom, passages: Sequence[Passage]) -> list[str]:
     """Return the reasons to quarantine a statement.
 
-    A model wrote its words, whatever it cites: a sign that the cited turns do not have counts against it.
+    A model wrote its words, so flags for an assistant's text count too, unless a cited turn has them.
     """
     parts = [atom.text, *(name for named in statement.entities for name in (named.name, *named.also))]
     if statement.fact is not None:

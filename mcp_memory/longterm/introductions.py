@@ -1,6 +1,6 @@
 """Finds the people whom a user's sentence introduces: "my sister Ines", "meine Chefin Frau Roth", "我的同事小李".
 
-The patterns rather miss a name than invent one: in German, where every noun has a capital, a name needs a title, a
+The patterns miss names rather than invent them. In German, where every noun has a capital, a name needs a title, a
 comma or the beginning of the sentence. The relation is the user's own word ("sister", "hermana"). Pure.
 """
 
@@ -42,7 +42,8 @@ class Introduced(NamedTuple):
 def introduced(sentence: str, *, opening: bool = False, language_of: str = "") -> list[Introduced]:
     """Return the names that a sentence certainly introduces, each once; not in the order of the sentence.
 
-    `opening` means that it is in the user's first turn of a session, where "I'm Anna" nearly always gives a name.
+    `opening` means that the sentence is in the user's first turn of a session, where "I'm Anna" nearly always gives a
+    name.
     `language_of` is a longer text in the same language.
     """
     has_capitals = _nouns_have_capitals(language_of or sentence)

@@ -6,12 +6,12 @@ breaks a rule leaves its draft to be added unchanged, with a note (`merging`). T
 * A doubtful statement closes nothing, and no statement is closed by a less trusted source.
 * A standing instruction (priority -1) is closed by an instruction only.
 * An explicit statement is closed only for a reason, and not by an implied statement.
-* A new text contains nothing that neither side says: no other numbers, mostly their words.
+* At least half the words of a new text, and all its numbers above 12, come from the statements that it combines.
 * Joining loses no fact: facts of different relations stay two statements.
 * A dropped draft has no number and no fact value that the other statement lacks.
 
 A joined atom has the lowest confidence of its parts, and is valid from the time at which all of them were. A draft that
-replaces another draft waits until the other is an atom.
+replaces another draft waits until that draft is an atom.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class MergeReply(TolerantReply):
 # --- the rules --------------------------------------------------------------------------------------
 
 _MAX_TEXT = 600
-_OWN_WORDS = 0.5  # least share of a merged text's words that must come from one old text
+_OWN_WORDS = 0.5  # least share of a new text's words that must come from its sources
 _SMALL = 12  # numbers that people write as words too
 _MAX_RISE = 10  # most that a merge may add to a priority
 
@@ -147,7 +147,7 @@ def obstacle_to_joining(drafts: Sequence[NewAtom], onto: Sequence[MergeTarget], 
 
 
 def news_in(draft: NewAtom, others: Sequence[NewAtom | Atom]) -> str | None:
-    """Return a fact value or a number of a draft that the other statements lack, None if they lack nothing."""
+    """Return a number that only the draft has, or its fact's value if the other statements have another; else None."""
     fact = fact_key(draft)
     comparable = [other for atom in others if fact and (other := fact_key(atom)) and other[:2] == fact[:2]]
     if fact and comparable and not any(_is_same_value(fact, other) for other in comparable):
@@ -252,7 +252,7 @@ def _source(text: str, parts: Sequence[NewAtom], kept: Sequence[MergeTarget]) ->
 
 
 def _keeps_words(text: str, old: NewAtom | Atom, parts: Sequence[NewAtom]) -> bool:
-    """Return whether a text has at least two words that only the old statement has; one may be mere wording."""
+    """Return whether a text has at least two words that only the old statement has; one word may be mere wording."""
     new = {term for part in parts for term in index_terms(part.text)}
     words = {term for term in query_terms(text) if len(term) > 1} - new
     return len(words & set(index_terms(old.text))) > 1
@@ -261,8 +261,8 @@ def _keeps_words(text: str, old: NewAtom | Atom, parts: Sequence[NewAtom]) -> bo
 def _valid_from(draft: NewAtom, resolution: Resolution, text: str, said_at: Mapping[str, datetime]) -> datetime:
     """Return when the atom of a draft becomes valid.
 
-    Unless the draft is joined with others, a date that it names counts. Otherwise this is the latest date that any part
-    names; without any, the time at which the draft was said, or for a joined atom the latest such time of its parts.
+    A date that the draft names counts, unless the draft is joined with others. Otherwise the latest date that any part
+    names counts. If no part names a date, it is the time at which the draft, or the last of the joined parts, was said.
     """
 
     def named_dates(evidence: Sequence[Evidence], since: datetime) -> list[datetime]:
@@ -317,7 +317,7 @@ def _because(draft: NewAtom, resolution: Resolution) -> str:
 
 
 def _fact_fields(draft: NewAtom, text: str, others: Sequence[NewAtom | Atom]) -> dict[str, Any]:
-    """Return the fields of the first other fact whose value the text names; empty if none fits or the draft has one."""
+    """Return the fields of the first other fact whose value the text names; none if the draft has its own fact."""
     if draft.entity:
         return {}
     words = set(index_terms(text))
@@ -341,8 +341,8 @@ def _with_lasting_facts(resolution: Resolution, text: str, kind: Kind) -> list[A
     """Return the old statements whose facts the new atom may keep.
 
     A replaced statement's fact lasts only if the text names its value literally, and not as a former value: "submitted
-    her screenplay" ends the goal "submit her screenplay", "X instead of Y" ends Y. An event keeps no fact of another
-    kind.
+    her screenplay" ends the goal "submit her screenplay", "X instead of Y" ends Y. An event or a rule keeps no fact of
+    a statement of another kind.
     """
     old = [target.atom for target in resolution.onto]
     if resolution.action == "merge":

@@ -1,8 +1,8 @@
 """L1, merging: drafts become atoms, after a comparison with the stored statements that they repeat or contradict.
 
-A draft is added, replaces a stored atom, joins one, or is dropped; the words of a dropped draft become further
-evidence. Drafts without similar statements (`similar_statements`) need no model. Of the rest, one question covers up to
-20 drafts with their candidates. Each draft ends in exactly one atom, or waits; `merge_resolution` has the rules. Old
+A draft is added, replaces a stored atom, is joined with it, or is dropped; the words of a dropped draft become further
+evidence. Drafts without similar statements (`similar_statements`) need no model. One question covers up to 20 of the
+other drafts with their candidates. Each draft ends in exactly one atom, or waits; `merge_resolution` has the rules. Old
 atoms are closed, never changed.
 """
 
@@ -50,9 +50,9 @@ class MergeContext:
     targets: Mapping[str, MergeTarget]
     near: Mapping[str, Sequence[str]]
     seen: Mapping[str, Collection[str]]
-    """The atoms shown to the extraction of each draft, and the other drafts that it made."""
+    """By draft, the statements that its extraction was shown or made."""
     said_at: Mapping[str, datetime]
-    """Times of the turns that all these are based on."""
+    """Times of the turns that the drafts and targets are based on."""
 
 
 def repeated_statement(context: MergeContext, draft: str) -> str | None:
@@ -107,8 +107,8 @@ def plan(context: SearchContext, *, session: str | None, smaller: int) -> MergeB
 def _is_clear(merge: MergeContext, draft: str) -> bool:
     """Return whether a draft needs no question.
 
-    Then nothing resembles it that its extraction was not shown, or it repeats an atom or a draft that needs no
-    question. A draft that a check labelled always needs a question.
+    It needs none if it repeats an atom or a draft that needs none, or resembles only statements that its extraction was
+    shown. A draft that a check labelled always needs a question.
     """
     if is_doubted(merge.drafts[draft].atom):
         return False
@@ -119,7 +119,7 @@ def _is_clear(merge: MergeContext, draft: str) -> bool:
 
 
 def _to_compare(merge: MergeContext, draft: str) -> list[str]:
-    """Return the similar statements that the draft's extraction was not shown, so that it has not decided about them.
+    """Return the similar statements that the draft's extraction was not shown, and so has not decided about.
 
     Drafts that repeat another statement are left out.
     """
@@ -144,7 +144,7 @@ def question(context: SearchContext, basis: MergeBasis) -> ModelQuestion[MergeRe
 
 
 def apply(context: SearchContext, work: Work, basis: MergeBasis, reply: MergeReply | None) -> Applied:
-    """Commit the resolutions of the drafts. Raises InvalidInput if all decisions of a reply are about other drafts."""
+    """Commit the resolutions of the drafts. Raises InvalidInput if no decision of a reply is about these drafts."""
     merge = _merge_context(context, basis)
     decisions = reply.decisions if reply is not None else []
     if decisions and not any(decision.draft in merge.drafts for decision in decisions):
@@ -296,7 +296,7 @@ class _Resolver:
         self.resolutions = {id: Resolution() for id in context.drafts}
         self.refused: list[str] = []
         self._joined_by: dict[str, str] = {}
-        """Current statements that a draft joins, with the draft."""
+        """The draft that joins each current statement, by the id of the statement."""
 
     def resolve(self, decisions: Mapping[str, Decision]) -> None:
         unknown = [id for id in decisions if id not in self.resolutions]
@@ -400,7 +400,7 @@ class _Resolver:
     # notes
 
     def _note_lost_targets(self, id: str, decision: Decision, leader: str) -> None:
-        """Note that a draft was joined by another, so that its own decision did not close anything."""
+        """Note the statements that a draft's own decision did not close, because another draft joined it."""
         onto = {target.atom.id for target in self.resolutions[leader].onto}
         lost = [other for other in decision.targets if other in self._context.targets and other not in onto]
         if decision.action in ("update", "merge") and lost:
@@ -443,7 +443,7 @@ class _Resolver:
         return [self._context.targets[id] for id in ids if id in self._context.targets]
 
     def _is_undecided(self, id: str) -> bool:
-        """Return whether nothing is decided about a draft, and it includes no other."""
+        """Return whether nothing is decided about a draft, and it includes no other draft."""
         others = self.resolutions.values()
         return self.resolutions[id] == Resolution() and all(other.leader != id for other in others)
 

@@ -22,7 +22,7 @@ from mcp_memory.store.values import Filters
 USER = "user"
 MAX_NAME = 80
 _KNOWN = 500  # entities searched for those that a batch mentions
-_SHOWN, _OFTEN = 40, 12  # entities in a question, and how many of them for being known best
+_SHOWN, _OFTEN = 40, 12  # entities in a question; the best known, which are always among them
 _ALSO_SHOWN = 6
 
 
@@ -53,16 +53,16 @@ class Names:
     known: Sequence[Entity]
     """The entities that the turns mention, and the best known entities."""
     text: str
-    """The text of the turns and of those before them."""
+    """The text of the turns."""
     relations: Mapping[str, str]
     """Relations of others to the user, from facts: `friend`."""
     introduced: Sequence[str] = ()
     """Names under which the user introduced themselves in any turn, as far as statements use them."""
     everyone: Sequence[str] = ()
-    """The names of all entities searched, mentioned or not, and all names in the user's turns."""
+    """The names of all known entities, and the capitalised words of statements that occur in the user's turns."""
 
     def is_other(self, turn: Turn) -> bool:
-        """Return whether a turn has the name of another person than the user."""
+        """Return whether a turn is by a named speaker other than the user."""
         return bool(turn.name) and fold(one_line(turn.name or "", MAX_NAME)) in {fold(name) for name in self.others}
 
     def main_name(self, name: str) -> str | None:
@@ -143,7 +143,7 @@ def with_stated_names(names: Names, store: Store, space: str, statements: Iterab
 
 
 def introduces(text: str, name: str, *, loosely: bool = False) -> bool:
-    """Return whether the speaker of a text gives this name as theirs: "I'm Anna".
+    """Return whether the speaker of a text gives this name as their own: "I'm Anna".
 
     `loosely` allows one word in between.
     """
@@ -194,9 +194,9 @@ def _speaker_names(turns: Iterable[Turn], role: str) -> list[str]:
 
 
 def _user(aliases: Sequence[str], speaking: Sequence[str], *, unnamed: bool) -> str | None:
-    """Return the user's name: an alias that speaks here, the first alias, or the only name that speaks here, or None.
+    """Return the user's name: the alias of a speaker, else the first alias, else the only speaker's name; or None.
 
-    If some turns are `unnamed`, these are the user's, so that a single speaker's name is not.
+    If some turns of the user have no name (`unnamed`), a single named speaker is somebody else.
     """
     own = {fold(name) for name in aliases}
     here = next((name for name in speaking if fold(name) in own), None)
@@ -211,7 +211,7 @@ def entities_in(store: Store, space: str, text: str) -> list[str]:
 
 
 def known_entities(store: Store, space: str) -> list[Entity]:
-    """Return the entities that are looked for in a text."""
+    """Return the stored entities that are looked for in texts, at most 500."""
     return store.read(space, entity_rows.list_entities, limit=_KNOWN)
 
 

@@ -25,7 +25,7 @@ from mcp_memory.store.citations import cited_atoms, tidy, without_atoms
 SAID = 0.8
 """The least confidence of what was literally said; what is implied has less."""
 STATEMENT = 2_000
-"""Characters of a statement in a question."""
+"""The most characters of a statement in a question."""
 
 # --- statements -------------------------------------------------------------------------------------
 
@@ -50,7 +50,7 @@ def dated_statements(
 
 
 def _time(atom: Atom) -> str:
-    """Return when a statement happened, or the day on which it was said, with its weekday: people say "on Saturday"."""
+    """Return when a statement happened, or else the day and weekday on which it was said."""
     time = date_of(atom.valid_from, atom.text)
     return f"told on {atom.valid_from:%A, %Y-%m-%d}" if time.startswith("told") else time
 
@@ -212,7 +212,7 @@ class SceneReply(TolerantReply):
 
     @property
     def explained_ids(self) -> set[str]:
-        """The statements that were dropped with a reason."""
+        """The ids of the statements that were dropped with a reason."""
         parts = (_DROPPED.fullmatch(part) for entry in self.dropped for part in _NEXT_DROPPED.split(entry))
         return {id for part in parts if part and part[2].strip() for id in re.findall(r"a\d+", part[1])}
 

@@ -53,8 +53,8 @@ _SINCE_READ = 1_000
 def whole(store: Store, space: str, *, at: datetime | None = None) -> str:
     """Return the current page followed by the list of scenes; see `body`.
 
-    Without a moment, as in the file of the page, only stored scenes are listed: the file is written after each batch
-    of turns, and computed scenes would change it each time.
+    Without a moment, as in the file of the page, only stored scenes are listed, because the file is written after each
+    batch of turns, and computed scenes would change it each time.
     """
     scenes = stored_scenes(store, space) if at is None else readable_scenes(store, space)
     return "\n".join(part for part in (body(store, space, at=at), navigation(scenes)) if part)
@@ -72,7 +72,7 @@ def body(store: Store, space: str, *, at: datetime | None = None) -> str:
 
     If no model wrote a page, or nothing is left of it, this is `listed_page`. With `at`, it is the page for readers at
     that moment: statements that are past by then are left out, and a listed page marks plans whose day has passed and
-    what has yet to begin. Without `at`, it is the content of the file, which does not depend on the day.
+    statements that have yet to begin. Without `at`, it is the content of the file, which does not depend on the day.
     """
     version = store.read(space, page_rows.persona)
     if version is None or not version.by_model:
@@ -107,7 +107,7 @@ _IDENTITY = ("name", "preferred_name", "full_name", "pronouns", "works_as")
 
 
 def identity(store: Store, space: str, at: datetime) -> list[str]:
-    """Return facts that identify the user at a moment, names first, such as `name: Maya`: the user's own statements."""
+    """Return the user's own facts about themselves that are current at a moment, names first, such as `name: Maya`."""
     candidates = store.read(
         space, atom_rows.facts, filters=Filters(entity="user", unheld=True, ended=True), limit=_READ
     )
@@ -196,8 +196,8 @@ def _label(version: PersonaVersion | None) -> str:
 def without_forgotten(store: Store, space: str, version: PersonaVersion) -> PersonaVersion:
     """Return a version without the lines that are based on forgotten content alone.
 
-    A line that cites a scene and no atom is based on everything in that scene when the page was written: the forgotten
-    part may be just the content of the line.
+    A line that cites a scene and no atom is left out if any atom that the scene had when the page was written is
+    forgotten, because the line may be based on it.
     """
     gone = forgotten(store, space, cited_atoms(version.text))
     text = without_atoms(version.text, gone)
@@ -231,7 +231,7 @@ def lines_without_links(lines: Iterable[str], scenes: Collection[str]) -> list[s
 def _linked_scenes(
     store: Store, space: str, version: PersonaVersion, text: str
 ) -> list[tuple[str, Sequence[str] | None]]:
-    """Return the scenes that a page links, each with its atoms when the page was written; None if it did not exist."""
+    """Return the scenes that a page links, each with its atoms when the page was written, None if not stored then."""
     scenes = {scene.slug: scene for scene in store.read(space, page_rows.scenes)}
     linked: list[tuple[str, Sequence[str] | None]] = []
     for name in links(text):
@@ -242,7 +242,7 @@ def _linked_scenes(
 
 
 def sound_scenes(store: Store, space: str) -> list[Scene]:
-    """Return the scenes without forgotten evidence; the others are due for rewriting."""
+    """Return the scenes without forgotten evidence, which need no rewriting."""
     scenes = store.read(space, page_rows.scenes)
     gone = forgotten(store, space, [id for scene in scenes for id in scene.atoms])
     return [scene for scene in scenes if not gone.intersection(scene.atoms)]
@@ -266,7 +266,7 @@ def _explicit_since(store: Store, space: str) -> list[Atom]:
 def since_section(closed: Sequence[tuple[Atom, Atom | None]], explicit: Sequence[Atom]) -> str:
     """Return the section of changes; empty without changes. Its last line counts the changes left out.
 
-    It has at most 500 characters, or a single change.
+    It has at most 500 characters, unless it lists a single change.
     """
     lines = [_closing_line(old, newer) for old, newer in closed]
     replacements = {newer.id for _, newer in closed if newer}
@@ -298,7 +298,7 @@ _HEADINGS: tuple[tuple[Kind, str], ...] = (
 
 
 def listed_page(store: Store, space: str, *, at: datetime | None = None) -> str:
-    """Return the page without a model: see `digest`; without a sentence of the user, the explicit statements."""
+    """Return the page made without a model: that of `digest`, or the explicit statements if that is empty."""
     return digest.page(store, space, at=at) or explicit_page(store, space, at=at)
 
 

@@ -1,7 +1,7 @@
 """L3: the stage that writes the page about the user (`persona`).
 
-A model writes it when there are scenes, and changes lines of it when enough is new. A reply is refused if the page is
-too long, mostly without evidence, or cites something that the question did not show.
+A model writes it when there are scenes, and changes lines of it when enough is new. A reply is refused if, for
+example, the page is too long, mostly without evidence, or cites something that the question did not show.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _NONE = "None."
 
 
 class PersonaBasis(BaseModel):
-    """The input of a persona job: the version of the current page, and the scenes and atoms to show."""
+    """The input of a persona job, after which all atoms up to the number `upto` count as read."""
 
     mode: Mode
     reason: str
@@ -112,7 +112,7 @@ def _current_page(store: Store, space: str) -> PersonaVersion | None:
 
 
 def plan(context: SearchContext, *, session: str | None, smaller: int) -> PersonaBasis | None:
-    """Return the input of the page; None if the page is not due, or there is nothing to write it from."""
+    """Return the input of the next job; None if the page is not due, or there is nothing to write it from."""
     store, space = context.store, context.space
     reason = trigger(store, space, context.settings)
     if reason is None:
@@ -263,7 +263,7 @@ def _clean(text: str) -> str:
 def apply(context: SearchContext, work: Work, basis: PersonaBasis, reply: PersonaReply | None) -> Applied:
     """Check the page and store it as a new version.
 
-    Raises InvalidInput with the corrections to make, and Conflict if another version was written meanwhile.
+    Raises InvalidInput if the page has to be corrected, and Conflict if another version was written meanwhile.
     """
     store, space = context.store, context.space
     page = _current_page(store, space)
@@ -321,7 +321,7 @@ def _requested_page(
 
 
 def _citable(store: Store, space: str, basis: PersonaBasis, page: PersonaVersion | None) -> set[str]:
-    """Return the atoms that the question showed, in any version of its scenes, without those forgotten meanwhile."""
+    """Return the ids of the atoms that the question showed or any version of its scenes cites, unless forgotten."""
     shown = {*basis.atoms}
     for slug in basis.scenes:
         shown.update(id for version in store.read(space, page_rows.scene_versions, slug) for id in version.atoms)
@@ -367,7 +367,7 @@ def _check_form(text: str) -> None:
 
 
 def _check_evidence(text: str, citable: Collection[str], scenes: Sequence[Scene]) -> None:
-    """Raise InvalidInput for a page that cites other atoms or scenes than these."""
+    """Raise InvalidInput for a page that cites an atom or a scene other than `citable` and `scenes`."""
     unknown = [id for id in cited_atoms(text) if id not in citable]
     if unknown:
         raise InvalidInput(

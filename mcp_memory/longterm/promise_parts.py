@@ -33,7 +33,7 @@ class ParsedPromise:
     """The parts of a promise, in its own words.
 
     `about` is the trigger without its date and without framing words ("next time I mention"); empty if the trigger is a
-    date alone. `due` is the first day on which it may be kept, None for any.
+    date alone. `due` is the first day on which it may be kept, None for any day.
     """
 
     trigger: str

@@ -161,7 +161,7 @@ def with_words_before(turn: str, promise: str) -> str:
 
 
 def called_for(promises: Sequence[Promise], prompt: str, now: datetime) -> list[Promise]:
-    """Return the due promises whose trigger a prompt is about, the most likely first, except those with only a day.
+    """Return the due promises whose trigger, other than a mere day, a prompt is about, the most likely first.
 
     Of `promises`, newest first, only the first 100 are compared. A prompt that states a promise does not call for it.
     Without the encoder's files a prompt calls for a promise if it has all terms of its trigger.
@@ -206,7 +206,7 @@ def _share_of_terms(parts: ParsedPromise, prompt: str) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Halves:
-    """The two halves of a text's vector by the bundled model, comparable and each of length one."""
+    """The parts of a text's vector by the word table and by the encoder, both scaled and of length one."""
 
     words: Floats
     sense: Floats

@@ -1,7 +1,7 @@
 """Finds a quote in a text.
 
-An exact match is tried first, then one without case, width, white space, quotation marks, dashes and Markdown, then one
-without the quote's outer punctuation and with marked omissions.
+An exact match is tried first. The next attempt ignores case, width, white space, quotation marks, kinds of dashes and
+Markdown. Further attempts ignore the quote's outer punctuation, and allow marked omissions.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _find_similar(quote: str, content: str) -> tuple[int, int] | None:
 
 
 def _find_parts(quote: str, plain: _Plain) -> tuple[int, int] | None:
-    """Return the span of a quote with omissions, from its first part to its last; None if they are not near enough."""
+    """Return the span of a quote with omissions; None if one of its parts is missing, or if the span is too long."""
     parts = [part for text in _OMISSION.split(quote) if (part := _Plain(text).text.strip(_PUNCTUATION))]
     if len(parts) < 2:
         return None

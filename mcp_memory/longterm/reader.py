@@ -1,10 +1,10 @@
 """The sentence reader: makes statements of the user's turns without a model, in the background.
 
-It reads the user's turns in order of arrival, each once: the store keeps a cursor, which moves in the transaction that
+It reads the user's turns in order of arrival, each once. The store keeps a cursor, which moves in the transaction that
 stores the statements. A crash repeats a batch and makes no duplicates. Turns with a name are read only if the name is
-known as the user's: the first speaker of a group may be anybody. Skipped turns are not read later.
+known as the user's, because the first speaker of a group may be anybody. Skipped turns are not read later.
 `sentence_statements` makes the statements, `contradiction` finds the older statements that they replace. When a model
-has read a turn, the model's statements take the place of these (`stage_outputs.commit`).
+has read a turn, the model's statements replace the reader's (`stage_outputs.commit`).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def read(context: SearchContext, turns: Sequence[Turn], *, going_on: Callable[[]
     """Read turns of the user, those of `sentence_rows.unread_turns`, and return whether all were read.
 
     A turn that cannot be read is logged and skipped, so that it does not keep the reader from the turns after it.
-    Nothing more is written once `going_on` returns false: the store may be closed.
+    Once `going_on` returns false, nothing more is written, because the store may be closed.
 
     Raises StoreUnavailable and Refused if nothing can be stored, and EmbeddingFailed if the bundled model cannot be
     read.
@@ -101,7 +101,7 @@ def _statements(context: SearchContext, turns: Sequence[Turn]) -> list[NewAtom]:
 
 
 def _users_names(store: Store, space: str, entities: Sequence[Entity]) -> set[str]:
-    """Return the folded names under which the user may speak: their aliases, and those that facts state."""
+    """Return the folded names under which the user may speak: aliases, names in facts, and words such as "user"."""
     aliases = (alias for entity in entities if fold(entity.name) == USER for alias in entity.aliases)
     facts = store.read(space, atom_rows.facts, filters=Filters(entity=USER, unheld=True))
     stated = (fact.value for fact in facts if fold(fact.entity) == USER and fact.relation == "name")

@@ -1,15 +1,15 @@
 """Finds other rows with the content of forgotten rows: by evidence, and by the similarity of their texts.
 
 A user who says "forget that" means the content wherever it is: in the turn, in the assistant's echo, in a tool result.
-Only the named rows are forgotten; these are offered.
+Only the named rows are forgotten; the rows found here are offered to the user.
 
 Agents repeat the user in goals of tasks, names of steps and summaries, so these texts are compared too
 (`shortterm.canvas.forgetting`).
 
 Two texts are compared by the weighted overlap of their terms (Dice's coefficient), so each must cover most of the
-other: a name that both mention is not enough. The shorter text is compared with each passage of about its length in the
-longer text. Rare terms weigh more, by BM25's inverse document frequency, but copies of the text do not make its terms
-common, and no term weighs less than half of another.
+other, and a name that both mention is not enough. The shorter text is compared with each passage of about its length in
+the longer text. Rare terms weigh more, by BM25's inverse document frequency, but copies of the text do not make its
+terms common, and no term weighs less than half of another.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TEXTS = 30
 _TERMS, _CANDIDATES = 60, 200
 _SIMILAR = 0.6
 _SHARED = 3
-"""The least number of terms that similar texts share, unless one has no others: "Ada likes tea", "Ada likes milk"."""
+"""The least number of terms that similar texts share, unless one text has no other terms; "Ada likes" is not enough."""
 _LAYERS: tuple[Layer, ...] = ("turn", "atom", "chunk")
 _PREFIX: Mapping[Layer, str] = {"turn": "t", "atom": "a", "chunk": "c"}
 
@@ -39,10 +39,10 @@ _PREFIX: Mapping[Layer, str] = {"turn": "t", "atom": "a", "chunk": "c"}
 def restatements(
     store: Store, space: str, reach: Reach, agent_texts: Iterable[tuple[str, str]], *, query: str | None = None
 ) -> dict[str, str]:
-    """Return the ids of other rows with the content of the rows in `reach`: evidence first, then the most similar.
+    """Return the ids of other rows with the content of rows in `reach`, each with the agent's text that matched, or "".
 
-    `agent_texts` are (id, text) pairs that are compared too, and that also match if they have all words of `query`.
-    Each id in the result maps to the agent's text that matched, or to "".
+    The turns that are evidence come first, then the most similar rows. `agent_texts` are (id, text) pairs that are
+    compared too; they also match if they have all words of `query`.
     """
     forgotten = {*reach.ids, *reach.notes}
     scores, matching_text = defaultdict[str, float](float), dict[str, str]()
@@ -61,7 +61,7 @@ def restatements(
 
 
 def repeating(texts: Iterable[str], agent_texts: Iterable[tuple[str, str]]) -> list[str]:
-    """Return the ids of the agents' texts that repeat erased texts; erased texts too short to tell are ignored."""
+    """Return the ids of the agents' texts that repeat erased texts. Erased texts of one or two terms are ignored."""
     distinct = [text for text in texts if len({*content_terms(text)}) >= _SHARED]
     return sorted(_similarities(distinct, agent_texts))
 

@@ -60,7 +60,7 @@ class SceneRound:
     speakers: Mapping[str, str] = field(default_factory=dict[str, str])
     """Names of people who spoke as `assistant` in conversations between people, by the ids of their atoms."""
     cited_elsewhere: Mapping[str, Atom] = field(default_factory=dict[str, Atom])
-    """Atoms cited by pages but not shown: each page may keep citing those that it cites."""
+    """Atoms cited by pages but not shown, which only the citing pages may keep."""
     stored: Mapping[str, str] = field(default_factory=dict[str, str])
     """Stored bodies of scenes with forgotten words. Line numbers in a reply refer to these."""
     new: Sequence[str]
@@ -297,7 +297,7 @@ class _PageDrafts:
     def _supported(self, slug: str, text: str, citable: Collection[str]) -> str:
         """Remove the words that cite no citable atom, with notes, and return the rest of the body.
 
-        Adds an error if no line with evidence is left, or if more parts lack evidence than lines have it.
+        Adds an error if no line with evidence is left, or if more parts lack evidence than lines have evidence.
         """
         body = unwrap(_without_wrapping(text))
         unknown = [id for id in cited_atoms(body) if id not in citable]
@@ -340,8 +340,8 @@ class _PageDrafts:
     def restore_forgotten(self) -> None:
         """Add the few statements that an edit left out back to its page, in their own words.
 
-        This saves a second question, which would double the cost. If an edit left out many, or over a third of the
-        page's statements, nothing is restored, and the page is asked for again.
+        This saves a second question, which would double the cost. If an edit left out more than three statements, or
+        more than a third of the page's, nothing is restored, and the reply is refused (`losses`).
         """
         for slug, page in self.pages.items():
             lost = self._lost([slug])
@@ -379,7 +379,7 @@ class _PageDrafts:
             )
 
     def remove_orders(self) -> None:
-        """Remove lines that read like an order to a model, and pages that have nothing else or are titled so.
+        """Remove lines that read like an order to a model, and pages without other lines or with such a title.
 
         Notes what it removes.
         """
@@ -398,7 +398,7 @@ class _PageDrafts:
                 ]
 
     def finish(self) -> None:
-        """Turn dead links into words, and mark statements of others."""
+        """Turn dead links into words, and mark statements that are not the user's."""
         titles = {slug: scene.title for slug, scene in self.round.scenes.items() if slug not in self.deleted}
         titles |= {slug: page.title for slug, page in self.pages.items()}
         slugs = {name: slug for slug, title in titles.items() for name in (slug, slug_of(title))}

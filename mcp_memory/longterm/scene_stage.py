@@ -53,7 +53,7 @@ class SceneBasis(BaseModel):
     atoms: list[str]
     shown: list[str]
     versions: list[int] = Field(default_factory=list[int])
-    """Versions of the shown pages: lines have other numbers in other versions."""
+    """Versions of the shown pages, whose lines have other numbers in other versions."""
 
 
 # --- when it is due ---------------------------------------------------------------------------------
@@ -174,7 +174,7 @@ def _quoted(text: str) -> str:
 def _ended(store: Store, space: str, shown: Sequence[Scene], named: Collection[str]) -> Iterator[str]:
     """Yield a line for each cited statement that was joined into another, or that ended since its page was written.
 
-    The last line lists the statements that ended before: the pages already describe these as past.
+    The last line lists the statements that ended before, which the pages already describe as past.
     """
     cited_ids = dict.fromkeys(id for scene in shown for id in scene.atoms)
     ended_lately = {old.id for scene in shown for old, _ in ended_since(store, space, scene)}
@@ -197,7 +197,7 @@ def _end(atom: Atom, newer: Atom | None, named: Collection[str]) -> str:
 
 
 def _reference(atom: Atom, named: Collection[str]) -> str:
-    """Return the id of an atom, followed by its text unless the id is in `named`: the question shows those anyway."""
+    """Return the id of an atom, followed by its text unless the question shows that anyway (`named`)."""
     return f"({atom.id})" if atom.id in named else f"({atom.id}) {_clean(atom.text)}"
 
 
@@ -215,7 +215,7 @@ def _clean(text: str) -> str:
 def apply(context: SearchContext, work: Work, basis: SceneBasis, reply: SceneReply | None) -> Applied:
     """Check and store the edits, and mark the atoms of the round as read.
 
-    Raises InvalidInput with the corrections to make, and Conflict if a shown page was rewritten meanwhile.
+    Raises InvalidInput if an edit has to be corrected, and Conflict if a shown page was rewritten meanwhile.
     """
     edits, done = check_edits(reply, _round(context, basis)) if reply else ([], Applied(outcome={}))
     context.store.write(
@@ -237,9 +237,9 @@ _IMPORTANT = 90  # the priority of name, family, health, and decisions that chan
 
 
 def _is_much_new(context: SearchContext) -> bool:
-    """Return whether enough is new to write the persona out of turn: a third of all atoms, many, or an important one.
+    """Return whether enough is new to write the persona early, as models request in nearly every reply.
 
-    Models ask for it nearly every time.
+    Enough is an important atom, a third of all atoms, or half as many atoms as make the persona due.
     """
     store, space = context.store, context.space
     many = max(1, context.settings.persona_every // 2)

@@ -55,7 +55,7 @@ def rendered_page(store: Store, space: str, scene: Scene) -> str:
 def _change_lines(ended: Iterable[tuple[Atom, Atom | None]]) -> list[str]:
     """Return a line for each new statement and each statement that ended without a replacement.
 
-    A new statement comes with the first words of the statements that it replaced; the page has the rest.
+    A new statement comes with the first words of the statements that it replaced; the page has them in full.
     """
     lines: dict[str, str] = {}
     for old, newer in ended:
@@ -99,7 +99,7 @@ def _forgotten_ids(store: Store, space: str, scene: Scene) -> set[str]:
 
 
 def forgotten(store: Store, space: str, ids: Collection[str]) -> set[str]:
-    """Return the ids of forgotten or quarantined atoms."""
+    """Return those of the ids whose atoms are forgotten or quarantined."""
     return set(ids) - {atom.id for atom in store.read(space, atom_rows.by_ids, ids) if not atom.held}
 
 
@@ -128,7 +128,7 @@ def without_ended(store: Store, space: str, scenes: Sequence[Scene]) -> list[Sce
 
 
 def stale(store: Store, space: str) -> Iterator[Scene]:
-    """Yield the scenes that are due for rewriting: their evidence was forgotten, or ended since."""
+    """Yield the scenes that are due for rewriting: their evidence was forgotten, or ended after they were written."""
     for scene in store.read(space, page_rows.scenes):
         if _forgotten_ids(store, space, scene) or ended_since(store, space, scene):
             yield scene
@@ -191,7 +191,7 @@ def _body(atoms: Sequence[Atom], slug: str) -> str:
 
 
 def related(store: Store, space: str, scene: Scene) -> list[tuple[Scene, list[str]]]:
-    """Return at most five scenes that share entities with a scene, each with these; rare entities count for more."""
+    """Return at most five scenes that share entities with a scene, and the shared names; rare entities count more."""
     scenes = readable_scenes(store, space)
     spread = Counter(fold(name) for other in scenes for name in other.entities)
     own = {fold(name) for name in scene.entities} - {USER}
@@ -205,7 +205,7 @@ def related(store: Store, space: str, scene: Scene) -> list[tuple[Scene, list[st
 
 
 def resolve(store: Store, space: str, name: str) -> Scene | str | None:
-    """Return the target of a link `[[name]]`: a scene, or what it was merged into; or an entity's name; else None."""
+    """Return the target of a link `[[name]]`: a scene, the scene it was merged into, or an entity's name; else None."""
     scene = find_scene({scene.slug: scene for scene in store.read(space, page_rows.scenes)}, name) or _merged_into(
         store, space, name
     )
@@ -297,7 +297,7 @@ def slug_of(title: str) -> str:
     """Return the title in lower case in its original script, with `-` for everything but letters and digits.
 
     The same title always gives the same slug. A title without letters gives `scene`; names reserved by operating
-    systems get that as a prefix.
+    systems get the prefix `scene-`.
     """
     words = re.sub(r"(?<=\w)['’](?=\w)", "", normalize("NFKC", title).lower())
     kept = "".join(c if _is_letter(c) else " " for c in words)

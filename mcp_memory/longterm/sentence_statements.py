@@ -1,4 +1,4 @@
-"""Makes statements of a user's sentences without a model: the sentences themselves, with nothing added but dates.
+"""Makes statements of a user's sentences without a model, adding only dates and the questions that they answer.
 
 A classifier gives each sentence the probabilities of its labels and its worth (`models.embed.sentence_labels`); a
 sentence that is worth something later becomes a statement. Its text is verbatim: lead-ins such as "ok so" and a
@@ -49,8 +49,8 @@ _LEAST_RULE = 0.5
 _LEAST_PROMISE = 0.2
 """The least probability of a promise that says when it is due (`asks_for_later`).
 
-Of 72 promises (`fixtures/promises`) 55 are recognised, of 120 sentences written to resemble promises 9, of 698 others
-none.
+Of 72 promises (`fixtures/promises`) 55 are recognised, of 120 sentences written to resemble promises 9, of 698 other
+sentences none.
 """
 
 _KINDS: Mapping[Label, Kind] = {
@@ -64,7 +64,7 @@ _KINDS: Mapping[Label, Kind] = {
 }
 """The kind of the statements of each label, the most lasting label first."""
 _HIGHEST = 89
-"""The highest priority: from 90 on, a statement goes with every question (`recall.blocks`)."""
+"""The highest priority: from 90 on, a statement is recalled with every question (`recall.blocks`)."""
 
 _FRAGMENT = 0.5  # probability of a fragment, which is stored together with the sentence before it
 _LONGEST = 300  # characters of a statement

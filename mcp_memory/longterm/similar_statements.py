@@ -1,9 +1,9 @@
 """Finds the stored statements that a new statement may repeat, continue or contradict.
 
 Two statements are candidates for merging (`near_statements`) if they share a single-valued relation, or if they are
-similar enough in meaning and words: how much their cosine exceeds the usual cosine of the new statement, and how many
-words they share, weighted by rarity. The usual cosine is subtracted because models and languages differ in it. Numbers
-and months do not count: they are the parts that change.
+similar enough. Their similarity grows with the words that they share, weighted by rarity, and with the excess of their
+cosine over the usual cosine of the new statement, in which models and languages differ. Numbers and months do not
+count, because they are the parts that change.
 
 `similar` judges explicit statements at once, without a model: does one contradict, update or repeat another?
 """
@@ -49,7 +49,7 @@ _MAX_SIMILAR = 5  # statements that a draft is compared with, as upstream
 # employer or friend.
 _NEAR = 0.6
 _NEAR_UNSEEN = 0.9
-"""As `_NEAR`, for a draft whose extraction was shown the nearest atoms and could have decided about them."""
+"""Like `_NEAR`, for a draft whose extraction was shown the nearest atoms and could have decided about them."""
 _SAME_RELATION = 2.0
 _SAME_PHRASE = 0.9
 """Similarity of two statements that share a pair of rare neighbouring words."""
@@ -67,7 +67,7 @@ _NO_MATTER = re.compile(r"\d|^s$|^[\u2e80-\U0003ffff]$")  # numbers, the s of "A
 
 
 class _ComparedStatement(NamedTuple):
-    """The terms and names of a statement, and the relation that it states."""
+    """The terms and names of a statement, and the relation that it states. `single`: it has one value at a time."""
 
     terms: frozenset[str]
     phrases: frozenset[tuple[str, str]]
@@ -143,7 +143,7 @@ def _are_distinct_events(new: NewAtom, old: Atom) -> bool:
 
 
 class _Background:
-    """Statistics of all current atoms: how common each word and each name is."""
+    """Statistics of current atoms and drafts: how common each word, phrase and name is."""
 
     def __init__(self, context: SearchContext, drafts: Sequence[Draft]) -> None:
         atoms = context.store.read(context.space, atom_rows.list_atoms, filters=Filters(), limit=_BACKGROUND)
@@ -154,7 +154,7 @@ class _Background:
         self._named = Counter(fold(name) for atom in atoms for name in atom.entities)
 
     def similarity(self, new: _ComparedStatement, other: _ComparedStatement, meaning: float) -> float:
-        """Return how likely it is that two statements are about the same, 0 to 2; from `_NEAR` on they are compared."""
+        """Return the similarity of two statements, 0 to 2; from `_NEAR` on, they are compared."""
         is_same_relation = new.relation is not None and new.relation == other.relation
         if is_same_relation and (new.single or other.single):
             return _SAME_RELATION
@@ -241,7 +241,7 @@ _JUDGED = 8  # candidates by words, and as many by cosine
 class SimilarAtoms:
     """Current atoms near a new atom, the likeliest contradictions first, then repetitions.
 
-    `contradicting` has the ids of those that it surely contradicts or updates, `unsure` of those that it perhaps does.
+    `contradicting` has the ids of the atoms that it surely contradicts or updates, `unsure` of the doubtful cases.
     """
 
     atoms: list[Atom]
@@ -309,7 +309,7 @@ def _bundled_vectors(
 def _judge(text: str, candidates: Sequence[_Similarity], vectors: Mapping[str, NDArray[np.float32]]) -> SimilarAtoms:
     """Return the candidates that a statement contradicts, may contradict or repeats.
 
-    If the model's files cannot be read, `slot_score` and the words alone decide, and no contradiction counts as sure.
+    If the encoder's files cannot be read, `slot_score` and the words alone decide, and no contradiction counts as sure.
     """
     model = pair_model()
     try:
@@ -331,7 +331,7 @@ def _judge(text: str, candidates: Sequence[_Similarity], vectors: Mapping[str, N
 
 
 def _is_bundled(vectors: Sequence[Vectors]) -> bool:
-    """Return whether these vectors are of the model that changes are judged by: other models have other cosines."""
+    """Return whether vectors are the bundled model's, by whose cosines changes are judged."""
     from mcp_memory.models.embed.bundled import IDENTITY
 
     return bool(vectors) and all(rows.identity == IDENTITY for rows in vectors)
@@ -340,7 +340,7 @@ def _is_bundled(vectors: Sequence[Vectors]) -> bool:
 def _share_words_or_relation(new: Atom, old: Atom) -> bool:
     """Return whether two statements share most of their words, or the relation of an entity.
 
-    Function words and names of the user do not count: nearly all statements about the user share them.
+    Function words and names of the user do not count, because nearly all statements about the user share them.
     """
     if new.fact and old.fact:
         relations = [(fact.entity.casefold(), fact.relation) for fact in (new.fact, old.fact)]

@@ -1,9 +1,9 @@
 """Standing rules that a user states in a turn: orders to the agent that are valid until they are revoked.
 
-`standing_rules` judges each candidate of `language.sentences` with the bundled encoder (`embed.classifiers`): a rule
-found here may be shown to an agent unasked. These are not rules: statements and wishes of other people, habits and
-facts (such as an allergy), past, imagined, one-time or revoked orders, slogans, log lines and quotations. A sentence is
-judged alone and between its neighbours. Without the encoder's files, words alone decide.
+`standing_rules` judges each candidate of `language.sentences` with the bundled encoder (`embed.classifiers`). It is
+strict, because a rule found here may be shown to an agent unasked. These are not rules: statements and wishes of other
+people, habits and facts (such as an allergy), past, imagined, one-time or revoked orders, slogans, log lines and
+quotations. A sentence is judged alone and between its neighbours. Without the encoder's files, words alone decide.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SUPPORTS = 0.3
 """Probability from which a sentence of the user may support a remembered rule."""
 
 _NO_ORDER = 0.06
-"""Probability below which a sentence is clearly no order: facts, and requests of the moment."""
+"""Probability below which a sentence is clearly no rule, such as a fact or a request of the moment."""
 _LONG = 1_200  # characters from which a text is likely to be pasted, so that only clear wording counts
 _SURELY = 0.95
 _LISTED = STATES  # strength of a plain statement under a heading such as "rules:"
@@ -62,7 +62,7 @@ def judged(text: str) -> tuple[Rule, ...]:
 
 
 def may_be_order(sentence: str) -> bool:
-    """Return whether a sentence of the user may state a rule, not a question, a report or an order for once."""
+    """Return whether a sentence of the user may state a rule; false for questions, reports and most facts."""
     lower = sentence.lower().strip()
     if is_question(lower) or is_reported(lower):
         return False

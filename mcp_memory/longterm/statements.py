@@ -1,12 +1,12 @@
-"""L1: statements of an extraction reply, and explicit ones (`remember`).
+"""L1: the statements of an extraction reply, and explicit statements (`remember`).
 
 The fields of a note are in the best order for reasoning: the words first, then what follows from them. Optional fields
-are left out: a reply costs more than a question, word for word. Parsing tolerates many deviations from the schema
-(`models.replies`): names of other systems, numbers as words, single values for lists. Unreadable values become the
-least specific value; `grounding` checks whether they are valid.
+may be left out, because a word of a reply costs more than a word of a question. Parsing tolerates many deviations from
+the schema (`models.replies`), such as names of other systems, numbers as words, or single values for lists. Unreadable
+values become the least specific value; `grounding` checks whether they are valid.
 
-An explicit statement needs no model. It is certain (confidence 1), and an explicit instruction always applies (priority
-−1, as upstream marks a global rule); a promise does not, it waits for its occasion.
+An explicit statement needs no model. It is certain (confidence 1). An explicit instruction always applies (priority
+−1), unless it is a promise, which waits for its occasion.
 """
 
 from __future__ import annotations
@@ -218,7 +218,7 @@ def explicit_atom(
     cites: Sequence[str] = (),
     source: Source = "user",
 ) -> NewAtom:
-    """Return the atom to store for a `remember`, without private passages.
+    """Return the atom to store for a call of `remember`, without private passages.
 
     Raises InvalidInput if there is nothing to store, and for an incomplete fact, a text that is too long or malformed,
     a secret, or an end that is not after the beginning.

@@ -1,7 +1,7 @@
 """Groups the current statements of a space by entity and by topic, without a model.
 
 An entity with three or more statements is a topic. The other statements are clustered by their vectors: a topic is the
-statement with the most neighbours and those neighbours, without any that share no word with the others. A topic is
+statement with the most neighbours and these neighbours, except statements that share no word with any other. A topic is
 titled by its entity, or by words that are frequent in it and rare in the rest of the memory, as the user wrote them.
 
 The result depends only on the statements and their vectors, and is the same in every process. Statements without a
@@ -60,7 +60,7 @@ class Topic:
 
 
 def topics(store: Store, space: str) -> list[Topic]:
-    """Return at most 15 topics, those of most statements first; none if no statement was extracted without a model."""
+    """Return at most 15 topics, the largest first; none if no statement was extracted without a model."""
     atoms = _statements(store, space)
     if not any(atom.is_sentence for atom in atoms):
         return []
@@ -122,7 +122,7 @@ def _names_of(store: Store, space: str, atoms: Sequence[Atom]) -> dict[str, list
 
 
 def _by_entity(atoms: Sequence[Atom], names: Mapping[str, Sequence[str]]) -> Iterator[Topic]:
-    """Yield the topics of entities, without those whose statements are all in the topic of a more frequent one."""
+    """Yield the topics of entities, without those whose statements are all in the topic of a more frequent entity."""
     about: dict[str, list[Atom]] = {}
     for atom in atoms:
         for name in names[atom.id]:
@@ -169,7 +169,7 @@ def _clusters(store: Store, space: str, atoms: Sequence[Atom], placed: Collectio
 
 
 def _centered(data: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Subtract the mean from the vectors and normalise them: without this, all statements of a person look similar."""
+    """Subtract the mean from the vectors and normalise them; otherwise all statements of a person look similar."""
     import numpy as np
 
     data = data - data.mean(axis=0)

@@ -44,7 +44,7 @@ class TurnBatch:
     skipped: int
     quarantined: int
     parts: Sequence[SessionPart]
-    """The positions that are passed, session by session."""
+    """The positions that the batch covers, session by session."""
 
     @property
     def characters(self) -> int:

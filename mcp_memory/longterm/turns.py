@@ -40,7 +40,7 @@ _OPENING = re.compile(rf"(<|&lt;|\\u003[cC]){TAG}\b[^<>\n]{{0,200}}?(>|&gt;|\\u0
 
 
 def recall_block(text: str, *, part: str) -> str:
-    """Return the text fenced as recalled data; nothing inside can close the fence or imitate another."""
+    """Return the text fenced as recalled data; nothing inside can close the fence or open another."""
     return f'<{TAG} part="{part}">\n{defuse(text)}\n</{TAG}>'
 
 

@@ -4,10 +4,10 @@ A statement about the future is valid as a plan, from when it was said. A statem
 without an end: its text says when it was. Only a present condition that ends on a known day gets an end; events never
 do. An unreadable time is replaced by the time of the turn.
 
-A future end is part of the statement's text: "until 10 November", or `[until 2026-11-10]`, which `remember` adds for
-`valid_until`; in the text, exports and rebuilds keep it. The store has a future `valid_to` only if a value that begins
-later replaces the current value (`Filters.at`). Only certain dates count: the year is written, or `with_dates` can add
-it.
+A future end is part of the statement's text, so that exports and rebuilds keep it: "until 10 November", or
+`[until 2026-11-10]`, which `remember` adds for `valid_until`. The store has a future `valid_to` only if a value that
+begins later replaces the current value (`Filters.at`). Only dates with a certain year count, which is written or can
+be added by `with_dates`.
 
 A time is stored as a moment: a year, month, week or day as the midnight with which it begins, in the zone of this
 machine, and the time of a turn unchanged. `date_of` shows it as precisely as the text of the statement.
@@ -200,7 +200,7 @@ class ValidityPeriod:
     since: datetime
     until: datetime | None
     now: bool
-    """It is valid when it is said, so that it can be a fact."""
+    """Whether it is valid when it is said, and so may state a fact."""
     notes: Sequence[str]
 
 
@@ -248,7 +248,7 @@ def _moment(text: str | None, said_at: datetime, *, end: bool = False) -> dateti
 
 
 def _moment_in_words(text: str, said_at: datetime, *, end: bool) -> datetime | None:
-    """Return the time that words such as "six months ago" mean; None if they are not, for the most part, one time."""
+    """Return the time that words such as "six months ago" mean; None unless most of the text is a single time."""
     spans = spans_in(text, said_at) if text else []
     if len(spans) != 1 or 2 * len(spans[0].text) < len(text):
         return None
@@ -325,7 +325,7 @@ def with_its_date(text: str, said_at: datetime) -> str:
 
 
 def without_dates(text: str) -> str:
-    """Return a text without the days, months and years that it names by numbers: people say "yesterday"."""
+    """Return a text without the days, months and years that it names by numbers; people may have said "yesterday"."""
     text = _SOME.sub("", text)
     dates = [span.at for span in spans_in(text, datetime.now(UTC)) if any(map(str.isdigit, span.text))]
     return "".join(text[start:stop] for start, stop in _gaps(dates, len(text)))

@@ -92,7 +92,7 @@ def calls_former(text: str, words: str) -> bool:
 
 
 def words_alike(words: frozenset[str], others: frozenset[str]) -> tuple[int, int]:
-    """Return how many words of each set match a word of the other: the same word, stem, or a compound with it."""
+    """Return how many words of each set match a word of the other set: an equal word, stem or compound."""
     same = words & others
     left, right = _by_ends(words), _by_ends(others)
     pairs = [  # few words begin or end alike: only these are compared
@@ -251,7 +251,7 @@ def _supposes(sentence: str) -> bool:
 
 
 def _quotes_values(sentence: str, clause: str, values: Sequence[StatedValue]) -> bool:
-    """Return whether a value of the clause is in a quotation: it may be another person's statement."""
+    """Return whether a value of the clause is in a quotation, which may be another person's statement."""
     start = sentence.find(clause)
     spans = [match.span() for match in _QUOTATION.finditer(sentence) if len(match[0]) >= _QUOTED_SENTENCE]
     return any(first <= start + value.at[0] < last for first, last in spans for value in values)

@@ -111,7 +111,7 @@ def _find_basis(store: Store, space: str, atom: NewAtom, text: str, embed: Embed
         rules = [rule for rule in rules if rule != atom.text] if words else rules
     kept = "\n".join(map(str, words))
     is_exact = bool(words) and _is_exact(atom, words)
-    # Of other matters an agent may know more than the user said: only what has every word of it takes its place.
+    # About other matters an agent may know more than the user, whose words must then have all terms of the statement.
     is_whole = bool(words) and share_of(atom.text, known_terms(kept)) == 1
     if words and (is_whole or rules or _is_about_the_user(atom)):
         return _Basis(flags(f"{kept}\n{text}" if is_exact else kept, "user"), words, is_exact)
@@ -225,7 +225,7 @@ def _rules_of(atom: NewAtom) -> list[str]:
 
 
 def fact_states_rule(relation: str, value: str) -> bool:
-    """Return whether a fact's relation or value is worded as a rule: `must always` or `rule`, "never ask".
+    """Return whether a fact's relation or value is worded as a rule, such as `must always` or "never ask".
 
     Single-valued relations, such as `name`, are not read as part of an order.
     """
@@ -247,7 +247,7 @@ class _UsersWords:
 
 
 def _users_words(store: Store, space: str, text: str, embed: Embed, excluded: Sequence[str]) -> _UsersWords:
-    """Return the user's turns that match a text by words or meaning or answer such a turn, and the latest turns.
+    """Return the user's turns that match a text in words or meaning or answer a matching turn, and the latest turns.
 
     Sentences in `excluded`, and turns that are quarantined, retracted or by other people, are left out.
     """
@@ -293,7 +293,7 @@ def _without(text: str, excluded: Sequence[str]) -> str:
 def _taken_back(store: Store, space: str, claim: str, turns: Sequence[Turn]) -> set[str]:
     """Return the ids of those of the turns that the user retracts or corrects later in the session.
 
-    Only the few turns after each turn, and later ones among `turns`, are searched for a retraction.
+    Only the few turns after each turn, and later turns among `turns`, are searched for a retraction.
     """
     theirs = [turn for turn in turns if turn.role == "user"]
     withdrawn: set[str] = set()
@@ -375,7 +375,7 @@ def _reword(store: Store, space: str, atom: NewAtom, basis: _Basis, *, dated: bo
     """Return a statement in the user's words, if there are any, and notes for the agent.
 
     Unless it is `dated`, it is true at the latest from the time of these words on. If the words are not exact
-    (`_is_exact`), it states no fact and ends nothing. It never ends statements about something else.
+    (`_is_exact`), it states no fact and ends nothing. It ends no statement about something else and no later statement.
     """
     notes: list[str] = []
     if not basis.words:
@@ -416,7 +416,7 @@ def _replaced_at(store: Store, space: str, atom: NewAtom) -> datetime | None:
 
 
 def _is_same_matter(old: Atom, new: NewAtom, words: Sequence[Said]) -> bool:
-    """Return whether words are about the same as an older statement: the same fact, both promises, or near to it."""
+    """Return whether two statements are about one matter: both promises, facts of one relation, or near in `words`."""
     if old.label == new.label == "promise":
         return True
     if old.fact and (old.fact.relation, fold(old.fact.entity)) == (new.relation, fold(new.entity or "")):

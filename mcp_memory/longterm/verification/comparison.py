@@ -52,7 +52,7 @@ def sentences_of(text: str) -> list[str]:
 
 
 def places_of(text: str) -> list[str]:
-    """Return the sentences of a text, each with the next sentence: words count if they are close together."""
+    """Return the sentences of a text, each with the next sentence, so that words close together are compared."""
     single = [sentence.strip() for sentence in sentences_of(text)]
     return [f"{sentence} {following or ''}" for sentence, following in zip_longest(single, single[1:])]
 

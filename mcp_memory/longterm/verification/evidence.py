@@ -71,7 +71,7 @@ def verify(store: Store, space: str, tell: ReportProgress = ignore_progress) -> 
     doubted: list[str] = []
     atoms = quotes = 0
     walked: set[str] = set()
-    """Turns; each is hashed once."""
+    """Ids of the checked turns, so that each is hashed once."""
     step = step_counter("checking statements", store.read(space, home_rows.counts).atoms, tell)
     for batch in _batches(store, space):
         evidence = {atom.id: store.read(space, atom_rows.evidence, atom.id) for atom in batch}
@@ -256,7 +256,7 @@ def _result(store: Store, space: str, citation: Citation) -> Iterator[CitedResul
     try:
         ref = store.read(space, ref_rows.by_id, citation.ref)
         text = store.read(space, ref_rows.read_bytes, ref.id).decode("utf-8", "replace")
-    except (NotFound, Damaged):  # forgotten or lost; `doctor` reports lost ones
+    except (NotFound, Damaged):  # forgotten or lost; `doctor` reports lost results
         return
     records = store.read(space, record_rows.list_records, ref=ref.id)
     yield CitedResult(

@@ -1,9 +1,9 @@
 """Finds the user's own words that an agent's statement restates, and decides whether they support it.
 
-An agent rewords its memories of the user, and may drop a limit ("in project X"), a tense or a name. So the
-words that the user typed are kept in place of the agent's: whole sentences, which carry their own limits. It remains to
-decide whether a sentence is about the same, by its terms and by its meaning (bundled encoder, across languages). A
-sentence without the first person has to be nearer. Questions, quotations and reported speech are not the user's
+An agent rewords its memories of the user, and may drop a limit ("in project X"), a tense or a name. So the words that
+the user typed are kept in place of the agent's: whole sentences, which carry their own limits. Terms and meaning
+(bundled encoder, across languages) decide whether a sentence is about the same matter as the statement. A sentence
+without the first person has to be nearer. Questions, quotations and reported speech are not the user's
 statements. A short answer is kept with the question before it: "Are you vegetarian? – Yes".
 
 Also read here: changes of time and mood (`changes_frame`), turns that are jokes or retracted (`words/frames.txt`), and
@@ -75,7 +75,7 @@ def _has(name: str, text: str) -> bool:
 
 # --- whole turns ------------------------------------------------------------------------------------
 def is_joke(text: str) -> bool:
-    """Return whether a turn is marked as not meant: "just kidding", "yeah sure, and I'm the Queen 😂"."""
+    """Return whether a turn is marked as a joke: "just kidding", "yeah sure, and I'm the Queen 😂"."""
     return _has("JOKES", text.lower().replace("’", "'"))
 
 
@@ -121,7 +121,7 @@ _SMALL = 12  # numbers that people write as words too
 
 
 def repeats(statement: str, text: str) -> bool:
-    """Return whether a text supports a statement: in nearly the same words, or close in meaning."""
+    """Return whether a text says the same as a statement, in nearly the same words or with a similar meaning."""
     shares = [share_of(statement, known_terms(place)) for place in places_of(text)]
     if len(terms_of(statement)) >= SHORT and max(shares, default=0.0) >= _SAME:
         return True
@@ -292,7 +292,7 @@ def _best(statement: str, candidates: Sequence[_Words]) -> Said | None:
 
 
 def is_near(statement: str, words: str) -> bool:
-    """Return whether words are about the same as a statement."""
+    """Return whether words are about the same matter as a statement."""
     return _nearness(statement, _Words(Said(words))) is not None
 
 
@@ -361,7 +361,7 @@ def _short_answer(turn: Said) -> Said | None:
 
 
 def question_of(turn: str) -> str:
-    """Return the question in the last two sentences of a turn, with the sentence it asks about; else ""."""
+    """Return the question in the last two sentences of a turn, after the sentence before it if it is short; else ""."""
     asked = [sentence.strip() for sentence in sentences_of(own_part(turn[-_READ:]).replace(FILL, " "))]
     for place in range(len(asked) - 1, max(len(asked) - 3, -1), -1):
         if is_question(asked[place].lower()) or pattern("OFFERS").match(asked[place]):

@@ -7,7 +7,7 @@ free, such as articles, "I am" and "now". A negation, a contrast, an alternative
 around the sentence and a second clause each add another word, and the fact is dropped. Many honest facts are dropped
 too; the statement is kept in any case.
 
-The subject comes before the value, as said: "Anna hired Ben" does not state whom Ben hired.
+The subject has to come before the value: "Anna hired Ben" does not state whom Ben hired.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _free_words(kind: str, languages: tuple[str, ...]) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """A text with spaces between words.
+    """Reads a text with spaces between words, to decide whether it states a fact.
 
     If `is_answer`, the text is a question to the user, followed by their answer.
     """

@@ -54,7 +54,7 @@ MIN_TERMS = 3  # terms; fewer occur together by chance
 _READ = 8  # rows
 _SPOKEN = 50  # turns of a session, for who speaks in it
 MAX_ROW_CHARS = 60_000  # characters of a row
-_PASTED_CHARS = 2_000  # characters of a line; a longer one was pasted
+_PASTED_CHARS = 2_000  # characters of a line; a longer line was pasted
 _ROOM = 3  # its terms may be spread over three times its length
 
 
@@ -106,7 +106,7 @@ def is_less_trusted(voice: Source, other: Source) -> bool:
 
 
 def with_allowed_kind(atom: NewAtom) -> NewAtom:
-    """Return an atom, made episodic unless it is the user's: only the user may state rules, traits and promises."""
+    """Return an atom, made episodic unless it is the user's. Only the user may state rules, traits and promises."""
     if atom.source == "user" or (atom.kind == "episodic" and atom.label != "promise"):
         return atom
     label = None if atom.label == "promise" else atom.label
@@ -141,8 +141,8 @@ def flag_turns(
 def judge_waiting(store: Store, space: str, going_on: Callable[[], bool], *, now: datetime) -> bool:
     """Judge the oldest turn of a space that is marked `UNJUDGED`: release it, or quarantine it for the flags found.
 
-    Return whether there was one. Nothing is written if `going_on` returns False by then: the store may be closed. Only
-    one process at a time may judge a space.
+    Returns whether a turn was waiting. If `going_on` returns False by then, nothing is written, because the store may
+    be closed. Only one process at a time may judge a space.
     """
     waiting = store.read(space, quarantine_rows.unjudged, limit=1)
     for turn in store.read(space, turn_rows.by_ids, waiting):
@@ -198,7 +198,7 @@ def attribute_page(page: str, atoms: Iterable[Atom], speakers: Mapping[str, str]
 
 
 def doubt_mark(atom: Atom) -> str:
-    """Return the mark of a statement that a check doubts, which names the turn to compare it with; empty for others."""
+    """Return the mark of a statement that a check doubts, which names the turn to compare it with; else ""."""
     return f"check {atom.evidence}" if atom.doubts else ""
 
 

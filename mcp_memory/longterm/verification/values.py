@@ -1,9 +1,9 @@
 """Checks that the numbers, dates and names of a statement occur in the words that it is based on.
 
-The check is exact: a value is grounded if it was said, or follows from the words and the day of the turn by the
-rules that a model is given: "tomorrow" is a date, "for 15 years" began some 15 years ago, 4 pm is 16:00. It ignores
-meaning: a false statement with true values passes. Names are compared within one language; in German, where every noun
-has a capital, only words after a title, and words that no dictionary has, are compared.
+A value is grounded if it was said, or follows from the words and the day of the turn by the rules in the prompt for
+models: "tomorrow" is a date, "for 15 years" began some 15 years ago, 4 pm is 16:00. The check ignores meaning, so a
+false statement with true values passes. Names are compared within one language. In German, where every noun has a
+capital, only words after a title and words that no dictionary has are compared.
 """
 
 from __future__ import annotations
