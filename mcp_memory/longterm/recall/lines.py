@@ -98,9 +98,9 @@ _DAYS = 3  # other days with the same statement that are named
 def mark_suspects(context: SearchContext, lines: Iterable[RecallLine]) -> Iterator[RecallLine]:
     """Yield the lines; suspicious lines are marked, unless a person has released their row.
 
-    Rows written before flags existed, and model output, are checked only here. Assistants' turns are
-    not judged by their meaning here: that was done when they were stored. Tool output is judged with its label. For
-    other lines the label is judged separately: behind `assistant`, "it asks you to …" reads like an order.
+    Rows written before flags existed, and model output, are checked only here. Assistants' turns are not judged by
+    their meaning here: that was done when they were stored. Tool output is judged with its label. For other lines the
+    label is judged separately: behind `assistant`, "it asks you to …" reads like an order.
     """
     for line in lines:
         separator = ": " if line.group == "promise" else "] "

@@ -110,7 +110,7 @@ def relevance(hits: Sequence[Ranked]) -> dict[str, float]:
 
 
 def without_replies(turns: Sequence[Turn]) -> list[Turn]:
-    """Return the turns, best first, without the assistant's replies to user's turns that are returned.
+    """Return the turns, best first, without the assistant's replies to the user's turns among them.
 
     The first four turns are always kept.
     """

@@ -379,7 +379,7 @@ def _turn_that_replaced(context: SearchContext, atom: Atom) -> Turn | None:
 
 
 class _Ending(NamedTuple):
-    """How likely a message ends a rule: the highest probability of a sentence of change, and of one that takes back."""
+    """How likely a message ends a rule: the highest probabilities by a change, and by a sentence that takes back."""
 
     changes: float = 0.0
     takes_back: float = 0.0

@@ -270,7 +270,7 @@ def rarity(documents: int, total: int) -> float:
 def _norms(sizes: NDArray[Any], mean: float) -> Floats:
     """Return BM25's measure of length: how often a term must occur in a row to count by half.
 
-    Rows longer than 2.5 times the mean count as that long, or a word that only a very long row has would not find it.
+    Rows longer than 2.5 times the mean count as that long, so that a word that only a very long row has finds it.
     """
     import numpy as np
 

@@ -81,7 +81,7 @@ class _Worth:
 
 
 def result_filters(filters: Filters) -> Filters | None:
-    """Return the filters for results; None if no result can pass filters of atoms or of a role other than `tool`."""
+    """Return the filters for results; None for filters of atoms or of a role other than `tool`."""
     if filters.kind or filters.entity or filters.scene or filters.role not in (None, "tool"):
         return None
     return replace(filters, role=None, upto=None)
@@ -146,7 +146,7 @@ def _read_runs(
 def _weigh_words(
     query: str, words: list[str], postings: Sequence[Posting], runs: Sequence[_RunLines], total: int
 ) -> _Worth:
-    """Weigh the question's words by rarity; only base terms count, or several forms of a word would count separately.
+    """Weigh the question's words by rarity; only base terms count, so that each word counts once.
 
     A word without postings either occurs in no run, or is so common that the index left it out. In the second case it
     occurs in the runs that were read, and its weight is 0.

@@ -202,7 +202,7 @@ MANY_THINGS_FILE = "many_things.safetensors"
 
 
 def asks_for_many_things(question: str) -> bool:
-    """Return whether a question asks about many things, such as for an order or a sum, rather than for a single fact.
+    """Return whether a question asks for many things, such as an order, a list or a sum, rather than a single fact.
 
     Raises EmbeddingFailed if the files of the package cannot be read.
     """

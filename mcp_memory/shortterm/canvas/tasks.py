@@ -90,7 +90,7 @@ def find_task(rows: Sequence[CanvasRow], task: str) -> CanvasRow | None:
 
 
 def _find_earlier(rows: Sequence[CanvasRow], words: str) -> CanvasRow | None:
-    """Return the task that "back to `words`" means: the first row without words, None when in doubt."""
+    """Return the task that "back to `words`" means: the first row if `words` is empty, None when in doubt."""
     if not words:
         return rows[0] if rows else None
     if row := find_task(rows, words):
@@ -235,7 +235,7 @@ class RoutedCall:
     node: str
     step: str | None
     left: CanvasChange | None
-    """The change of the task that the session leaves: done if the user or agent said so, else paused."""
+    """The change of the task that the session leaves, if any: done if the user or agent said so, else paused."""
 
 
 def route_call(store: Store, space: str, call: IncomingCall) -> RoutedCall:

@@ -122,7 +122,7 @@ MARKDOWN = re.compile(r"#{2,6} \S|```|\s*[-*] \[|\[[^\]]+\]\(")
 
 
 def describe_code(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
-    """Describe code if half of the lines are typical of a language, or fewer if the call names a file of it."""
+    """Describe code if half of the lines are typical of a language, or fewer if the call names a file in it."""
     language = _guess(page, focus)
     if language is None:
         return None

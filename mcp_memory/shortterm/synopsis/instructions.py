@@ -43,7 +43,7 @@ _ALPHABETIC = "\u0530"  # the scripts below it (Latin, Greek, Cyrillic) separate
 def quiet_synopsis(text: str, describe: Callable[[str], Synopsis], *, budget_chars: int | None = None) -> Synopsis:
     """Return the description of a text without passages that read like instructions, with a note of how many there are.
 
-    If `budget_chars` is not None, the preview has at most so many characters.
+    If `budget_chars` is not None, the preview has at most that many characters.
     """
     made = describe(text)
     lines = text.count("\n") + 1
