@@ -379,7 +379,7 @@ def _turn_that_replaced(context: SearchContext, atom: Atom) -> Turn | None:
 
 
 class _Ending(NamedTuple):
-    """How likely a message ends a rule: the highest probabilities by a change, and by a sentence that takes back."""
+    """How likely a message ends a rule: by its sentences of change, and by those that take something back."""
 
     changes: float = 0.0
     takes_back: float = 0.0
