@@ -2,15 +2,16 @@
 
 A question starts the client headless, with the prompt on standard input, and reads the JSON that it prints. The client
 sees nothing but the question: no tools, MCP servers, hooks, plugins or skills, and no memory files of the user or a
-project. So it never records or recalls itself. It runs in a new folder that is deleted afterwards, with the sessions
-that it saves. Policies of an organisation stay in force.
+project. So it never records or recalls the question. It runs in a new folder that is deleted afterwards, with the
+sessions that it saves. Policies of an organisation stay in force.
 
-Claude Code keeps its sign-in in separate places, so it gets the user's home and flags that exclude the rest. Codex and
-Gemini have no such flags for everything. They get a new home with links to the files of the sign-in, so a token that
-they renew is renewed for the user. A sign-in of Codex in the system's keyring cannot be used, since its entry there is
-named after the home.
+Claude Code keeps its sign-in in separate places, so it gets the user's home, and flags that exclude all other files.
+Codex and Gemini have no flags for all files. They get a new home with links to the files of the sign-in, so a token
+that they renew is renewed for the user. A sign-in of Codex in the system's keyring cannot be used, since its entry
+there is named after the home.
 
-All processes of a memory's home ask one question at a time; others raise Refused, and their jobs are released.
+All processes of a memory's home ask one question at a time; meanwhile other questions raise Refused, and their jobs
+are released.
 `client:codex/gpt-6` names the client's model too.
 """
 
@@ -48,11 +49,11 @@ _PLACES = (
     "/opt/homebrew/bin",
     "/usr/local/bin",
 )
-"""Where installers put clients: desktop programs start servers with a short PATH."""
+"""Folders where installers put clients; servers that desktop programs start have a short PATH without them."""
 _NOT_PASSED = re.compile(
     r"MCP_MEMORY_|CLAUDECODE$|CLAUDE_CODE_(ENTRYPOINT|SESSION_ID|SSE_PORT)$|CODEX_(SANDBOX|THREAD)"
 )
-"""Variables of the client that started this process, and our own."""
+"""Variables not passed to a client: those of the client that started this process, and our own."""
 
 
 class _Answer(BaseModel):
@@ -159,7 +160,7 @@ include_instructions = false
 [analytics]
 enabled = false
 """
-"""Other versions ignore unknown settings."""
+"""Settings for all versions of Codex: each ignores the settings that it does not know."""
 
 
 def _prepare_codex(folder: Path, environ: Mapping[str, str], system: str) -> Mapping[str, str]:
@@ -324,7 +325,7 @@ class ClientLLM:
     def ask(self, prompt: ModelPrompt, *, timeout: float) -> Completion:
         """Run the client on a prompt, and return its answer.
 
-        Raises ModelFailed, and Refused while the client is answering another question.
+        Raises ModelFailed without an answer, and Refused while the client answers another question or after `close()`.
         """
         with (
             sole_holder(self._home, "client") as free,
@@ -368,7 +369,7 @@ class ClientLLM:
     ) -> tuple[int, str, str]:
         """Run the command, and return its exit code, standard output and standard error.
 
-        Raises ModelFailed after the time limit, Refused if closed.
+        Raises ModelFailed after the time limit, and Refused if `close()` was called.
         """
         with self._gate:
             run = None if self._closed else ClientRun(command, folder, environ)

@@ -1,11 +1,12 @@
 """Runs a program once, and ends it with all its children: at its end, on request, or when this process is killed.
 
-Between this process and the program is a guard: this file, run as a script. It holds one end of a pipe. When the
-other end closes, for whatever reason, it kills the program's process group (on Windows its process tree) and deletes
-the folder. A child that has left the group is not killed. Standard library only, so that the guard is small (12 MB).
+Between this process and the program is a guard: this file, run as a script. It reads from a pipe. When this process's
+end of the pipe closes, for whatever reason, the guard kills the program's process group (on Windows its process tree)
+and deletes the folder. A child that has left the group is not killed. The guard uses the standard library only, so that
+it is small (12 MB).
 
-A folder has the file `prompt`, the program's standard input; `out` and `err`, its output; and `work`, its empty
-working directory.
+The folder of a run has the file `prompt`, the program's standard input; `out` and `err`, its output; and `work`, its
+empty working directory.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class ClientRun:
         )
 
     def wait(self, seconds: float) -> int | None:
-        """Return the program's exit code; None if it has not ended within that time."""
+        """Return the program's exit code; None if it has not ended after `seconds`."""
         try:
             return self._guard.wait(max(seconds, 0))
         except subprocess.TimeoutExpired:

@@ -1,8 +1,8 @@
 """Language models: the interface, litellm behind it, and the parser of their replies.
 
-An `LLM` answers a prompt once: no retries, no checks, no accounting; those are in `metered`, in one place for every
+An `LLM` answers a prompt once, without retries, checks and accounting: `metered` does these in one place for every
 model. `testing.ScriptedLLM` is the other implementation. Importing litellm takes 2 to 3 seconds and 150 MB, so it
-happens late, on the thread that needs it, and not at all without a configured model. This module is the only importer.
+happens late, on the thread that needs it, and not at all without a configured model. No other module imports it.
 
 `parse` reads one JSON value of a schema from a reply. The JSON may be in a fence or in prose, follow the model's
 thoughts, have trailing commas or raw control characters in strings, be one item instead of a list or a list instead
@@ -51,7 +51,7 @@ class ModelPrompt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
-    """A model's answer. `cost` is in US dollars, None where litellm knows no price."""
+    """A model's answer. `cost` is in US dollars; None if the price is unknown."""
 
     text: str
     prompt_tokens: int
@@ -60,7 +60,7 @@ class Completion:
     cached_tokens: int = 0
     """The part of the prompt that the provider read from its cache, at a lower price."""
     cut: bool = False
-    """The model ran out of `max_tokens`, so the end is missing."""
+    """Whether the end is missing because the model ran out of `max_tokens`."""
 
 
 class LLM(Protocol):
@@ -79,8 +79,8 @@ class LLM(Protocol):
 class LiteLLM:
     """Asks a model through litellm. `name` is litellm's name for it, such as `ollama/qwen3:8b`.
 
-    The schema is sent as a JSON schema. An endpoint that refuses such a request is asked again without it, and from
-    then on always without: the prompt describes the schema too.
+    The schema is sent as a JSON schema. If an endpoint refuses such a request, this and all later requests are sent
+    without the schema, which the prompt describes too.
     """
 
     def __init__(self, name: str, *, base_url: str | None = None, api_key: str | None = None) -> None:
@@ -138,7 +138,7 @@ class LiteLLM:
         return self._to_completion(response)
 
     def _cache_marks(self, litellm: Any) -> dict[str, Any]:
-        """Return the parameter that makes Claude cache the schema and the instructions, and none for other models.
+        """Return the parameter that makes Claude cache the schema and the instructions; empty for other models.
 
         Most providers cache by default; for Gemini a mark would create a cache that costs by the hour.
         """
@@ -209,8 +209,8 @@ def _format_of(shape: type[BaseModel]) -> dict[str, Any]:
 def import_litellm() -> Any:
     """Import litellm so that it reads no `.env`, fetches no price list and prints nothing; return it.
 
-    It sets LITELLM_* variables of this process. litellm's own retries are off: callers count attempts in one place, or
-    a failure is tried nine times.
+    It sets LITELLM_* variables of this process. litellm's own retries are off, since callers retry: both together
+    would make nine attempts.
     """
     os.environ["LITELLM_MODE"] = "PRODUCTION"  # other modes read `.env` of the working directory
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # else it asks the network for prices at each import
@@ -247,7 +247,7 @@ def is_temporary(status: object) -> bool:
 def explain_failure(
     status: object, error: Exception, *, settings: str, timeout: float, secret: str | None
 ) -> tuple[str, str]:
-    """Return what went wrong (to follow a model's name) and the next step; our variables are MCP_MEMORY_`settings`…"""
+    """Return what went wrong, to follow a model's name, and the next step, about variables MCP_MEMORY_`settings`…"""
     match status:
         case 401 | 403:
             return "refused the key", f"Set MCP_MEMORY_{settings}_API_KEY, or the provider's own variable."
@@ -270,7 +270,7 @@ def first_line(error: Exception, secret: str | None = None) -> str:
 def _run_with_timeout(seconds: float, call: Callable[[], T]) -> T:
     """Run a call on its own thread, and return its result. Raises its error, or TimeoutError if it takes longer.
 
-    litellm's own timeout is per read from the network, so a server that answers slowly never meets it.
+    litellm's own timeout is per read from the network, so a server that answers slowly never exceeds it.
     """
     answer: Future[T] = Future()
 
@@ -314,7 +314,7 @@ _TRAILING_COMMA = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[\]}])', re.DOTALL)
 
 
 def parse(text: str, shape: type[R]) -> R:
-    """Return the value in the text that fits the schema. Raises InvalidInput, worded for the author of the text."""
+    """Return the value in a text that fits the schema. Raises InvalidInput, worded for its author, if none fits."""
     if len(text) > MAX_CHARACTERS:
         raise InvalidInput(f"The reply has {len(text):,} characters; at most {MAX_CHARACTERS:,} are read.")
     values = list(_values(_THOUGHTS.sub("", text)))
@@ -348,7 +348,7 @@ def _values(text: str) -> Iterator[Any]:
 
 
 def _spans(text: str) -> Iterator[str]:
-    """Yield the texts between matching brackets. Quotes count only within them: prose has apostrophes."""
+    """Yield the texts between matching brackets. Quotes count only within brackets: prose has apostrophes."""
     start, unclosed = 0, 0
     while unclosed < _STARTS_TRIED and (opening := _OPENING.search(text, start)):
         end = _end_of_value(text, opening.start())

@@ -2,17 +2,17 @@
 
 `MeteredModel.complete` is the only way to a language model, so three things are true for every caller. Each call is a
 row of the ledger, answered or not, before the answer is used. Past the caps of the hour and the day, and during a
-pause, no process on this home calls a model. Attempts are counted here alone: a temporary failure is retried, an
-unusable reply is returned with the reason, both within the question's time limit.
+pause, no process of this home calls a model. Attempts are counted here alone: a question is repeated after a temporary
+failure, and an unusable reply is sent back with the reason, both within the question's time limit.
 
-The caps are checked before a call, against the usage so far and an estimate of the prompt; the reply is added later,
-and processes that ask at the same moment do not see each other. Hours and days are those of UTC.
+The caps are checked before a call, against the usage so far and an estimate of the prompt. So replies, and processes
+that ask at the same moment, may exceed them a little. Hours and days are those of UTC.
 
 A stage (`StageDefinition`) is a long-term layer, or a part of a task's canvas. `plan` reads the rows past the stage's
 cursor and returns a small basis; it asks no model and writes nothing. `question` turns the basis into a prompt, from
-rows alone, so that it can be asked again after a restart; None if a model has nothing to decide. `apply` checks the
-reply and commits rows, cursor and log together. The question is answered by a model through litellm, or by the
-connected agent. Parts of a reply that cannot be kept (a quote that is not in its turn) are dropped and listed in
+stored rows alone, so that it can be asked again after a restart, or into None if a model has nothing to decide. `apply`
+checks the reply and commits rows, cursor and log together. The configured model or the connected agent answers the
+question. Parts of a reply that cannot be kept (such as a quote that is not in its turn) are dropped and listed in
 `Applied.refused`. A reply that cannot be used at all raises InvalidInput, worded for its author, and nothing is stored.
 """
 
@@ -54,7 +54,7 @@ class UsageLedger(Protocol):
 class ModelQuestion(Generic[R]):
     """A prompt, the schema of its reply, and its limits.
 
-    `purpose` is the entry in the ledger. `timeout` is for all attempts together, in seconds (None: `llm_timeout`).
+    `purpose` is the entry in the ledger. `timeout` is for all attempts together, in seconds, by default `llm_timeout`.
     """
 
     purpose: str
@@ -65,7 +65,7 @@ class ModelQuestion(Generic[R]):
     repeats: int = 2
     """Further attempts after a temporary failure: 429, 5xx, no answer."""
     corrections: int = 1
-    """How often an unusable reply is returned with the reason."""
+    """How often an unusable reply is sent back with the reason."""
 
 
 def today(now: datetime) -> datetime:
@@ -130,8 +130,8 @@ class MeteredModel:
         """Ask the model, record the usage, and return `use(reply)`, by default the reply itself.
 
         A reply that does not match the schema, or for which `use` raises InvalidInput, is sent back with the reason.
-        Raises ModelFailed without a reply in time, NoUsableReply if no reply is usable, Refused past the caps or in a
-        pause.
+        Raises ModelFailed if the model fails or does not reply in time, NoUsableReply if no reply is usable, and
+        Refused past the caps or in a pause.
         """
         ends = time.monotonic() + (question.timeout or self._settings.llm_timeout)
         model = self._others.get(question.purpose, self._llm)
@@ -277,7 +277,7 @@ class StageDefinition(Generic[C, B, R]):
     apply: Callable[[C, Any, B, R | None], Applied]
     """Commits the reply to a leased job; the reply is None if there was no question.
 
-    Raises InvalidInput, and Conflict if it is too late.
+    Raises InvalidInput for an unusable reply, and Conflict if the job is closed or its rows were changed.
     """
 
 

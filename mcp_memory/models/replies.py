@@ -1,9 +1,10 @@
 """Reads tolerant replies of models: field types, and a base class that drops invalid list items one by one.
 
-Models miss a schema in many ways: a list of lines for a text, a single value for a list, null or "none" for nothing,
-other names for fields and for the values of a choice. The types here accept these. All else is left to pydantic: an
-invalid item of a list is dropped, with a reason in `dropped_items`, and the rest of the reply counts. A reply that is
-invalid outside its lists, or in all items of a list, is refused as a whole, so that its author learns why.
+Models often miss a schema: a list of lines for a text, a single value for a list, null or "none" for nothing, other
+names for fields and for the values of a choice. The types here accept these replies. Other errors are those of
+pydantic: an invalid item of a list is dropped, with a reason in `dropped_items`, and the remaining reply is used. A
+reply that is invalid outside its lists, or in all items of a list, is refused as a whole, so that its author learns
+why.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _NOTHING = {
 
 
 def is_nothing(value: Any) -> bool:
-    """Return whether a value is null or a word for it."""
+    """Return whether a value is null or a text that stands for no value, such as "n/a" or "ongoing"."""
     return value is None or (isinstance(value, str) and value.strip().lower() in _NOTHING)
 
 
@@ -43,14 +44,14 @@ def _number_as_text(value: Any) -> Any:
 
 
 def as_list(value: Any) -> list[Any]:
-    """Return a list unchanged, null or a word for it as an empty list, and any other value as a list of it."""
+    """Return a list unchanged, an empty list for `is_nothing` values, and a list of one item for any other value."""
     if isinstance(value, list):
         return cast("list[Any]", value)
     return [] if is_nothing(value) else [value]
 
 
 def choice(spellings: Mapping[str, str], unknown: str | None = None) -> BeforeValidator:
-    """Return a validator that looks a value up in any case (null as ""), and gives `unknown` for all others."""
+    """Return a validator that looks a value up in any case (null as ""), and gives `unknown` for a missing spelling."""
     return BeforeValidator(lambda value: spellings.get("" if value is None else str(value).strip().lower(), unknown))
 
 

@@ -1,7 +1,7 @@
-"""Describes a tool call: its line in the record, the title of its step, its stand-in.
+"""Describes a tool call: its line in the record, the title of its step, and the stand-in for its result.
 
-Guarantees: a line has at most 150 characters and begins with the tool's name, a title at most 80, a summary at most
-200; each is one cleaned line with its secrets masked. Deterministic. Results are summarised by `synopsis`.
+A call line has at most 150 characters and begins with the tool's name; a title has at most 80, a summary at most 200.
+Each is a single cleaned line with its secrets masked. `synopsis` summarises the results.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _title(name: str, arguments: object) -> str:
 
 
 def command_of(arguments: object) -> str:
-    """Return the first command line of a call to a shell, without the `cd` and the environment before it, else ""."""
+    """Return the first command of a shell call, without prefixes such as `cd` and `sudo`; "" for other calls."""
     command = _first(arguments, _COMMANDS)
     while (lead := _SHELL_LEAD.match(command)) and command[lead.end() :].strip():
         command = command[lead.end() :]
@@ -68,12 +68,12 @@ def command_of(arguments: object) -> str:
 
 
 def path_of(arguments: object) -> str:
-    """Return the file or folder argument of a call, else ""."""
+    """Return the file or folder argument of a call; "" if it has none."""
     return _first(arguments, _PATHS)
 
 
 def subject_of(arguments: object) -> str:
-    """Return the subject of a call in a few words: its address, its question, or its first informative argument."""
+    """Return the subject of a call, at most 80 characters: its address, its question, or the first other argument."""
     if address := _first(arguments, _ADDRESSES):
         return clean(mask(_strip_url(address)), 80)
     other = next((text for _, text in _informative(arguments)), "")
@@ -88,7 +88,7 @@ def summary_line(text: str) -> str:
 def stand_in(*, node: str, ref: str, summary: str, preview: str, expand: str = "expand_node") -> str:
     """Return the text that replaces a result in the context. It is read again with every later prompt.
 
-    `summary` and `preview` are masked already.
+    `summary` and `preview` must be masked already.
     """
     return f"[{node} {ref}; {expand}]\n{summary}\n{preview}"
 
@@ -108,7 +108,7 @@ def _informative(arguments: object) -> Iterator[tuple[str, str]]:
 
 
 def _first(arguments: object, names: tuple[str, ...]) -> str:
-    """Return the text of the first of these arguments that is not empty, else ""."""
+    """Return the text of the first of the arguments `names` that is not empty; "" if all are empty."""
     if not isinstance(arguments, Mapping):
         return ""
     by_name = {str(key).casefold(): value for key, value in cast("Mapping[Any, object]", arguments).items()}
@@ -132,7 +132,7 @@ def _short(value: object) -> str:
 
 
 def short_name(tool: str) -> str:
-    """Return `search_issues` for `mcp__github__search_issues`."""
+    """Return a tool's name without its server, such as `search_issues` for `mcp__github__search_issues`."""
     name = clean(tool, 60)
     return re.split(r"__|[./:]", name)[-1].strip() or name or "tool"
 
@@ -150,6 +150,6 @@ def _shorten_path(path: str) -> str:
 
 
 def _strip_url(url: str) -> str:
-    """Return host and path. The query is dropped because it may contain keys."""
+    """Return the host and path of a URL. The query is dropped because it may contain keys."""
     bare = re.sub(r"^[a-z][a-z0-9+.-]*://(?:[^/@\s]*@)?(?:www\.)?", "", clean(url, 400), flags=re.IGNORECASE)
     return re.split(r"[?#]", bare)[0].rstrip("/") or clean(url, 60)

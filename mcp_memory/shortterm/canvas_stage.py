@@ -1,12 +1,14 @@
 """Canvas stage: a model groups the steps of a long canvas, titles them and says when a task is over.
 
-Due after a task has gained many steps since its last review, or is done. The valid parts of a reply become one patch
-with the job that produced it, validated as any other patch, and can be undone. A model never redraws a canvas.
+A canvas is due when it has gained many steps since its last review, or fewer if its task is done or left. The valid
+parts of a reply become one patch with the job that produced it, validated like any other patch, and can be undone. A
+model never redraws a canvas.
 
-Each proposal is checked against the canvas after the preceding proposals; an invalid proposal is refused with its
-reason, the others apply. In addition to the rules of `state.Patch`: texts mention nothing that was not in the question;
-a step titled by a person or an agent keeps its title, by which the agent continues it; no path leaves a group and
-returns to it; labels need an existing edge; a task named by a person or an agent keeps its goal.
+Each proposal is checked against the canvas after the preceding proposals. An invalid proposal is refused with a reason;
+the remaining proposals apply. In addition to the rules of `state.Patch`: texts have no numbers, paths or names of code
+that were not in the question; a step titled by a person or an agent keeps its title, by which the agent continues it;
+no path leaves a group and returns to it; labels need an existing edge; a task named by a person or an agent keeps its
+goal.
 """
 
 from __future__ import annotations
@@ -94,7 +96,7 @@ class CheckedReply:
 def check_reply(
     reply: CanvasReply, state: CanvasState, *, question: str, titled: Collection[str], has_goal: bool
 ) -> CheckedReply:
-    """Check each proposal of a reply. `titled`: nodes whose title a person or an agent gave."""
+    """Check each proposal of a reply. `titled` are the ids of nodes whose title a person or an agent gave."""
     kept, refused = list[str](), list[str]()
     whole = Patch()
     for proposal in _proposals(reply):
@@ -114,7 +116,7 @@ def check_reply(
 
 @dataclass(frozen=True, slots=True)
 class _Proposal:
-    """One change. `words` are its new texts."""
+    """One proposed change. `words` are its new texts."""
 
     description: str
     patch: Patch
@@ -207,7 +209,7 @@ def _reachable(edges: Sequence[tuple[str, str]], start: str) -> set[str]:
 
 FRESH = timedelta(days=3)
 GROWN, FEW = 25, 10
-"""Steps since the last review that make a canvas due; fewer suffice for a task that is done or left."""
+"""Steps since the last review that make a canvas due: `GROWN`, or `FEW` for a task that is done or left."""
 NODES = 8
 """A canvas with fewer nodes needs no groups."""
 QUIET = timedelta(minutes=10)
@@ -219,7 +221,7 @@ _NO_GOAL = "Work with "
 
 
 class CanvasBasis(BaseModel):
-    """A canvas with its steps up to record number `upto`, of which the newest `shown` nodes and groups are shown."""
+    """The number of a canvas, its last record number (`upto`), and how many of its newest nodes and groups to show."""
 
     canvas: int
     upto: int
@@ -227,13 +229,13 @@ class CanvasBasis(BaseModel):
 
 
 def due_canvases(store: Store, space: str, now: datetime, *, eager: bool = False) -> list[CanvasGrowth]:
-    """Return the canvases due for a review, those with the most new steps first."""
+    """Return the canvases due for a review, most new steps first; with `eager`, `FEW` steps suffice for every task."""
     growth = store.read(space, canvas_rows.growth, since=now - FRESH)
     return [canvas for canvas in growth if canvas.steps >= (GROWN if canvas.status == "doing" and not eager else FEW)]
 
 
 def plan(context: StageContext[Store], *, session: str | None, smaller: int) -> CanvasBasis | None:
-    """Choose the due canvas with the most new steps that has at least `NODES` nodes; None if there is none.
+    """Choose the first due canvas that has at least `NODES` nodes; None if there is none.
 
     If no canvas is due, the canvases due with `eager` are the candidates. `smaller` is the number of failed attempts,
     each of which halves the number of nodes to show.
@@ -283,7 +285,7 @@ def _messages(context: StageContext[Store], state: CanvasState, basis: CanvasBas
 
 
 def _titled_nodes(context: StageContext[Store], canvas: Canvas) -> set[str]:
-    """Return the nodes whose title a person or an agent gave or may have given, judged by their first step."""
+    """Return the ids of nodes whose title a person or an agent gave or may have given, judged by their first step."""
     first = dict[str, str | None]()
     for step in context.store.read(context.space, record_rows.canvas_steps, canvas.number):
         first.setdefault(step.record.node_id, step.step)
@@ -299,7 +301,7 @@ def _step_line(node: Node, state: CanvasState, titled: set[str]) -> str:
 
 
 def _edge_lines(folded: Canvas, shown: Sequence[Node]) -> Iterator[str]:
-    """Yield a line for each shown step that does not simply follow the step above it, with the steps it follows."""
+    """Yield a line for each shown step that does not simply follow the step above it: the steps that it follows."""
     above = folded.nodes[-len(shown) - 1].id if len(shown) < len(folded.nodes) else ""
     for node in shown:
         into = [(edge.source, edge.label) for edge in folded.edges if edge.target == node.id]
@@ -310,7 +312,7 @@ def _edge_lines(folded: Canvas, shown: Sequence[Node]) -> Iterator[str]:
 
 
 def _last_messages(context: StageContext[Store], number: int) -> Iterator[str]:
-    """Yield the last messages of the session, if this task is still active in it."""
+    """Yield the last messages of a canvas's session, if its task is still active in that session."""
     row = context.store.read(context.space, canvas_rows.canvas, number)
     active = context.store.read(context.space, canvas_rows.active_canvas, row.session)
     if active is None or active.number != number:
@@ -329,7 +331,7 @@ def _fence(text: str) -> str:
 
 
 def apply(context: StageContext[Store], work: Work, basis: CanvasBasis, reply: CanvasReply | None) -> Applied:
-    """Store the valid parts as one patch, complete the task if the reply declares it over, and close the job.
+    """Store the valid parts as one patch, complete an idle task if the reply declares it over, and close the job.
 
     Raises InvalidInput if all proposals are refused, Conflict if the job is no longer open.
     """

@@ -5,8 +5,8 @@ decreases, and never with a line that closes a block. That fits code, JSON, tabl
 line numbers in front of lines, as `cat -n` and grep write them, do not count as indentation. An overlong line is cut
 between its items. The same bytes always give the same runs, so indexing a large result resumes after a crash.
 
-Bounded: at most some 2,000 runs per ref, longer in larger refs; of a ref over 8 MiB only the first and the last 4 MiB
-are indexed, and `grep` finds the rest. Bytes that are not UTF-8 have no runs.
+A ref has at most some 2,000 runs, which are longer in larger refs. Of a ref over 8 MiB only the first and the last 4
+MiB are indexed; `grep` searches all of it. Results that are not UTF-8 text have no runs.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ class LineRun:
 
 
 def index_next(store: Store, passing: dict[str, set[str]], space: str, going_on: Callable[[], bool]) -> bool:
-    """Index a waiting ref of a space; return whether there was one.
+    """Index a waiting ref of a space; return whether a ref was waiting.
 
     Refs in `passing`, by space, are skipped, and a damaged ref is added there. `going_on` is called between batches and
-    may block; once it returns False, the rest is left for a later call.
+    may block; once it returns False, the remaining runs are left for a later call.
     """
     waiting = store.read(space, word_index.unindexed_ref, passing=passing.get(space, ()))
     if waiting is None:
@@ -73,7 +73,7 @@ def index(
     start: int = 0,
     going_on: Callable[[], bool] = lambda: True,
 ) -> None:
-    """Index the runs of a ref after byte `start`. Stops if another process indexes it, or `going_on` returns False."""
+    """Index the runs of a ref from byte `start` on. Stops if another process indexes it or `going_on` returns False."""
     waiting = chunks_of(data, start=start)
     batch = _batch(waiting)
     while True:
@@ -126,7 +126,7 @@ def _bytes(text: str, errors: str) -> int:
 
 
 def runs(text: str) -> Iterator[LineRun]:
-    """Yield the runs of a text, in order; only text beyond the bounds is omitted."""
+    """Yield the runs of a text, in order; of a very long text, only those of its first and last 4 Mi characters."""
     size = max(_CHARS, min(len(text), _MAX_CHARS) // _MAX_RUNS)
     if len(text) <= _MAX_CHARS:
         return _runs(text, 0, len(text), 1, size)
@@ -150,7 +150,7 @@ def _runs(text: str, start: int, end: int, number: int, size: int) -> Iterator[L
 
 @dataclass(frozen=True, slots=True)
 class _ChunkLine:
-    """A line, or a piece of a long line. `rank`, 0 to 3, is how well a run may begin with it; 0: not at all."""
+    """A line, or a piece of a long line. `rank`, 0 to 3, is how well it begins a run; 0: not at all."""
 
     number: int
     start: int
@@ -181,7 +181,7 @@ def _lines(text: str, start: int, end: int, number: int, size: int) -> Iterator[
 
 
 def _depth(line: str) -> int | None:
-    """Return the indentation, without line numbers in front of it; None for a blank line or a ruler."""
+    """Return the indentation of a line after its line number, if any; None for a blank line or a ruler."""
     if _BLANK.fullmatch(line):
         return None
     if (line_number := _NUMBERED.match(line)) is not None:

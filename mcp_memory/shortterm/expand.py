@@ -1,13 +1,13 @@
 """Shows parts of a raw result: by page, lines, search or JSON path, within a token budget.
 
-An answer is a header line, the content, and if something was left out a last line with a cursor.
-Laws: following the cursors of view `page` and joining `content_of` returns the raw text, whatever it is; no answer has
-more than `max_tokens`; only InvalidInput is raised.
+An answer is a header line, the content, and, if something was left out, a last line with a cursor.
+Following the cursors of view `page` and joining `content_of` returns exactly the raw text; no answer has more than
+`max_tokens`; only InvalidInput is raised.
 Line numbers are those of the raw text; a line ends at "\n". A line that does not fit is cut, and its cursor continues
 in the middle of it (its number then has a `+`).
 A cursor consists of a view and a character offset and is tied to ref, text and query by a checksum. It is not a secret,
 and it never expires, because a raw result never changes.
-Text is returned as stored; characters that cannot be encoded or printed are handled at the edge.
+Text is returned as stored; callers handle characters that cannot be encoded or printed.
 
 The JSON view evaluates a JSON path (RFC 9535) on JSON and JSON lines, and prints long values on several lines. Its work
 is bounded by nodes visited (`VISITS`), not by time, so the same query always has the same answer; only regular
@@ -87,7 +87,7 @@ def content_of(expansion: Expansion) -> str:
 
 
 def view_of_cursor(cursor: str) -> View:
-    """Return the view that a cursor continues. Raises InvalidInput."""
+    """Return the view that a cursor continues. Raises InvalidInput if the text is not a cursor."""
     return VIEWS[_parse_cursor(cursor)[1]]
 
 
@@ -137,7 +137,7 @@ class _ExpandQuery:
 
 
 def _fit(query: _ExpandQuery, window: Window, counter: TokenCounter, max_tokens: int) -> Expansion:
-    """Return the longest answer within the budget: all of the window, else an estimate, shortened until it fits.
+    """Return the longest answer that fits the budget: the whole window, or a part that is shortened until it fits.
 
     Raises InvalidInput if nothing fits.
     """
@@ -179,7 +179,7 @@ def _answer(query: _ExpandQuery, window: Window, length: int, *, brief: bool) ->
 
 
 def _header(query: _ExpandQuery, header: str, shown: ShownPart) -> str:
-    """Return the header line: `r-9f2c… lines 120–180 of 4,012`, and the search."""
+    """Return the header line, such as `r-9f2c… lines 120–180 of 4,012`, for `grep` and `json` with the query."""
     if query.view == "json":
         return f"{query.ref} {header}"
     if shown.lines is None:
@@ -190,7 +190,7 @@ def _header(query: _ExpandQuery, header: str, shown: ShownPart) -> str:
 
 
 def _last_line(query: _ExpandQuery, shown: ShownPart, cursor: str) -> str:
-    """Return the last line: the size of the rest, and how to get it."""
+    """Return the last line: how much was left out, and the cursor to continue."""
     again = "go on with" if query.view == "page" else "the same call with"
     rest = "more was found"
     if query.view == "lines":
@@ -212,7 +212,7 @@ RANGE = re.compile(r"(?:(?P<one>\d{1,12})|(?P<a>\d{1,12})\s*[-–]\s*(?P<b>\d{1,
 
 @dataclass(frozen=True, slots=True)
 class ShownPart:
-    """The shown part of a window. `next` is the offset at which to continue, None at the end."""
+    """The shown part of a window. `next` is the offset at which to continue; None at the end."""
 
     text: str
     next: int | None
@@ -249,7 +249,7 @@ def _lines_window(raw: str, line_range: str, start: int, max_tokens: int) -> Win
 
 
 def _grep_window(raw: str, pattern: str, start: int, max_tokens: int) -> Window:
-    """Count all matches, and collect rows from `start` until the window is full, plus one."""
+    """Return a window on the matching lines from `start` on, with a count of all matches."""
     room = max_tokens * CHARS_PER_TOKEN
     rows: list[NumberedRow] = []
     matches = size = size_before = shown_last = 0
@@ -287,9 +287,9 @@ def _grep_lines(raw: str, search: Callable[[str], bool]) -> Iterator[tuple[int, 
 
 
 def _searcher(pattern: str, chars: int) -> Callable[[str], bool]:
-    """Return a predicate of lines, which raises InvalidInput if all calls together take too long.
+    """Return a function that tells whether a line matches; it raises InvalidInput if its calls together take too long.
 
-    It ignores case unless the pattern has upper-case letters. Raises InvalidInput for an invalid pattern.
+    Case counts only if the pattern has upper-case letters. Raises InvalidInput for an invalid pattern.
     """
     import regex  # late: only this view needs it
 
@@ -337,7 +337,7 @@ def _text_window(header: str, text: str, start: int, max_tokens: int, *, numbere
 
 
 def _row_window(header: str, raw: str, rows: Iterable[NumberedRow], max_tokens: int) -> Window:
-    """Return a window on rows, cut between two rows, or inside the first if it alone is too long."""
+    """Return a window on rows, cut between two rows, or inside the first row if that is too long."""
     room = max_tokens * CHARS_PER_TOKEN
     shown: list[NumberedRow] = []
     ends: list[int] = []  # of each row, in the text of all
@@ -409,7 +409,7 @@ PLAIN_NAME, NAMED = re.compile(r"\['([A-Za-z_]\w*)'\]"), r".\1"
 
 
 def _answer_json_path(raw: str, path: str) -> tuple[int, str]:
-    """Return the number of matches, and the answer: the value, several values after their paths, or the top level.
+    """Return the number of matches, and their values: with several, each after its path; with none, the top level.
 
     Raises InvalidInput for a text that is not JSON, and for an invalid or too expensive path.
     """
@@ -456,7 +456,7 @@ def _query(value: Any, path: str) -> list[tuple[str, Any]]:
     visited = 0
 
     class Counted(jsonpath.JSONPathMatch):
-        """Limits the nodes that a query visits; those of `$..*..*` grow without bound."""
+        """A match that limits the nodes that a query visits; a query such as `$..*..*` visits far too many."""
 
         def __init__(self, **fields: Any) -> None:
             nonlocal visited

@@ -1,7 +1,7 @@
 """Expands a canvas, group or node into its records, and a record into the raw text of its ref.
 
-Guarantees: no answer has more than `max_tokens`; an incomplete answer has a cursor; following the cursors of records
-shows each record once. `expand` formats the raw text.
+No answer has more than `max_tokens`; an incomplete answer has a cursor; following the cursors of records shows each
+record once. `expand` formats the raw text.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _SEARCHED = 50  # newest results of a node that `grep` reads
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ExpandRequest:
-    """A checked request. If `view` is None, the target decides the view. `expand_text` explains `argument`."""
+    """A checked request. If `view` is None, the target decides the view; `argument` is that of `expand_text`."""
 
     view: Layer | None
     argument: str
@@ -71,8 +71,8 @@ def expand(
     """Expand `target`: a node, group or canvas into its records, a ref into its raw text.
 
     `text` is the text of a target outside the canvases, and is shown like raw text.
-    View `raw`, `lines` or `json_path` of a node, group or canvas shows the raw text of its newest record, `grep` that
-    of its newest record with a match.
+    View `raw`, `lines` or `json_path` of a node, group or canvas shows the raw text of its newest record, `grep` the
+    raw text of its newest record with a match.
     Raises NotFound for an unknown id, with similar ids; InvalidInput for a wrong view, range, pattern, path, cursor or
     budget.
     """
@@ -102,7 +102,10 @@ def expand(
 
 
 def _view(view: str | None, arguments: Mapping[Layer, str | None], cursor: str | None) -> Layer | None:
-    """Return the view that the arguments select, None if the target decides. Raises InvalidInput if they conflict."""
+    """Return the view that the arguments select, None if the target decides.
+
+    Raises InvalidInput for an unknown view, conflicting arguments or a wrong cursor.
+    """
     name = (view or "").strip().lower()
     if name and name not in _VIEWS:
         raise InvalidInput(f"view {clean(name, 40)!r} is unknown. Allowed: records, raw, lines, grep, json_path.")
@@ -124,7 +127,7 @@ def _view(view: str | None, arguments: Mapping[Layer, str | None], cursor: str |
 
 
 def _find_records(store: Store, space: str, target: str) -> tuple[str, list[Record]]:
-    """Return the title of a target, and its records, oldest first. Raises NotFound, with similar ids."""
+    """Return the title of a target, and its records, oldest first. Raises NotFound for an unknown target."""
     if not _NODE.fullmatch(target):
         row = (
             store.read(space, canvas_rows.canvas, int(target))
@@ -220,7 +223,7 @@ def _expansion(
 
 
 def _line(record: Record) -> str:
-    """Return `003-N4 04-16 22:19 pytest tests → 2 failed, 40 passed (r-9f2c1a7b3d4e, 5,120 tokens)`."""
+    """Return a line such as `003-N4 04-16 22:19 pytest tests → 2 failed, 40 passed (r-9f2c1a7b3d4e, 5,120 tokens)`."""
     at = record.timestamp.strftime("%m-%d %H:%M")
     return f"{record.node_id} {at} {record.tool_call} → {record.summary} ({record.ref}, {record.tokens_raw:,} tokens)"
 
@@ -231,7 +234,7 @@ def _line(record: Record) -> str:
 def _show_newest_raw(
     store: Store, space: str, target: str, records: Sequence[Record], request: _ExpandRequest, counter: TokenCounter
 ) -> Expansion:
-    """Show the newest result, or with `grep` the newest result with a match; the header lists the others."""
+    """Show the newest result, or with `grep` the newest result with a match; the header lists further results."""
     if not records:
         raise NotFound(f"{target} has no record, so there is no raw text. Its id may be expanded without a view.")
     calls = {record.ref: record.tool_call for record in reversed(records)}

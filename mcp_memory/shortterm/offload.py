@@ -1,8 +1,7 @@
 """Stores a tool result: its bytes as a ref, one line as its record, a step on the canvas.
 
-Guarantees: ref, record and canvas are committed together; two concurrent writers of one canvas both get their step; the
-same call with the same bytes is stored once per session. Summary and preview come from `synopsis`, task and node from
-`canvas`.
+Ref, record and canvas are committed together; two concurrent writers of one canvas both get their step; the same call
+with the same bytes is stored once per session. Summary and preview come from `synopsis`, task and node from `canvas`.
 """
 
 from __future__ import annotations
@@ -36,15 +35,15 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 128 * 2**20
 OVER_CHARS = 1_000
-"""The shortest results worth offloading; below, the stand-in is as long as the result."""
+"""Length of the shortest results worth offloading; the stand-in of a shorter result is as long as the result."""
 COUNTED_CHARS = 200_000
-"""Tokens of longer texts are estimated from samples: counting a MiB would take longer than everything else, and the
-estimate is within some 2 %."""
+"""Tokens of longer texts are estimated from samples, within some 2 %: counting a MiB would take longer than all other
+steps."""
 SAMPLES, SAMPLE_CHARS = 100, 400
 TOOL_LIMIT = 100
 AGAIN = "This call was offloaded before; nothing was written. Its node and ref are the same."
 ATTEMPTS = 50
-"""After each conflict another writer has committed its step, so only this many concurrent writers can exhaust them."""
+"""Attempts to commit a step. Each conflict means that another writer has committed a step."""
 
 
 _FAILED = re.compile(r"[1-9]\d* (?:failed|errors?)\b", re.IGNORECASE)
@@ -67,7 +66,7 @@ class OffloadRequest:
     preview_chars: int | None = None
     """The most characters of the preview; None: depends on the kind and size of the result."""
     shown: str | None = None
-    """The part of the result that the client would have shown, if it would have cut it: the most that can be saved."""
+    """The part that the client would have shown of a result that it cuts; only the tokens of this part can be saved."""
     replaced: bool = False
     """Whether the stand-in is known to replace the result in a context. Otherwise no saving is recorded."""
     keep_secrets: bool = False
@@ -80,7 +79,7 @@ class Raw:
 
     data: bytes
     masked: tuple[MaskedPlace, ...]
-    """Masks in `data`; empty if secrets are kept."""
+    """The masked places in `data`; empty if secrets are kept."""
     shown: bytes
 
 
@@ -108,11 +107,11 @@ def offload(
     """Store a tool result with its record, step, index and saving, in one transaction; return its stand-in.
 
     `goal_hint` (the user's request) names a new task if the agent does not; the synopsis prefers words of `talk`, the
-    recent conversation; `turns` are its last turns, which may end the task or begin another. All may be empty.
-    With `books`, the saving of a replaced result is entered in the ledger. A result over `chunks.AT_ONCE` is indexed
+    recent conversation; `turns` are its last turns, which may end the task or begin a new task. All three may be empty.
+    With `books`, the saving of a replaced result is recorded in the ledger. A result over `chunks.AT_ONCE` is indexed
     later.
-    A result that was stored before is not stored again, as `note` says. Raises InvalidInput for a result that is empty
-    or over 128 MB, a path-like task, or an unknown node id; StoreUnavailable after too many conflicts.
+    A result that was stored before is not stored again; `note` then says so. Raises InvalidInput for an invalid
+    request, such as an empty result, a path-like task or an unknown node id; StoreUnavailable after too many conflicts.
     """
     request, result = _mask_request(request)
     synopsis, text = _describe(request, result, talk)
@@ -205,7 +204,7 @@ def keep(store: Store, space: str, *, request: OffloadRequest, now: datetime) ->
 
 
 def ref_address(store: Store, id: str, path: str) -> str:
-    """Return the path within the folder of the space, or a resource URI if the store has no files."""
+    """Return the address of a ref: its path in the folder of the space, or a resource URI if the store has no files."""
     return path if store.has_files else f"memory://ref/{id}"
 
 
@@ -289,12 +288,12 @@ def _mask_request(request: OffloadRequest) -> tuple[OffloadRequest, Raw]:
 
 
 def _mask_text(text: str | None) -> str | None:
-    """Return the text without secrets and private passages; None if nothing else was in it."""
+    """Return the text without secrets and private passages; None if nothing remains."""
     return text if text is None or is_blank(text) else mask_typed(text) or None
 
 
 def _describe(request: OffloadRequest, result: Raw, talk: str) -> tuple[Synopsis, str]:
-    """Return the synopsis, and the text whose tokens the agent saves."""
+    """Return the synopsis, and the masked result as text."""
     text = decode_text(result.shown)
     if text is None:
         return _describe_binary(result.shown), result.shown.decode("latin-1")

@@ -1,4 +1,4 @@
-"""Checks replies of models for invented names and numbers, and stores them while agents add steps."""
+"""Checks models' replies for invented names and numbers, and stores replies while agents add steps."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ _SEPARATOR = re.compile(r"[\W_]+")
 def invented(text: str, source: str) -> list[str]:
     """Return the numbers, paths and names of code in `text` that are not in `source`.
 
-    A name may combine parts of `source` (`Field.reduce`, `read/write`), and differ in separators or case. Numbers are
-    compared without thousands separators.
+    A name may combine parts of `source` (`Field.reduce`, `read/write`), and differ from it in separators or case.
+    Numbers are compared without thousands separators.
     """
     plain = _plain(source)
     squeezed = _SEPARATOR.sub("", plain)
@@ -61,9 +61,9 @@ _ATTEMPTS = 20
 
 
 def commit(context: StageContext[Store], work: Work, store: Callable[[], None]) -> None:
-    """Call `store`, again after each conflict with another writer.
+    """Call `store`, and call it again after each conflict with another writer.
 
-    Raises Conflict if the job is no longer open, or after many conflicts.
+    Raises Conflict if the job is no longer open, or after 20 conflicts.
     """
     for _ in range(_ATTEMPTS):
         try:

@@ -7,9 +7,9 @@ refused. The model is asked once about each record.
 Summary and score change in the record's row, in a further line of its session's file, and on the canvas if the node
 still shows the old summary.
 
-The model sees a sample of each result: all its lines, shortened, if they fit; else the preview of the synopsis, and the
-beginning, middle and end. A sample has little over `chars` characters whatever the size of the result. Secrets are
-masked before anything is cut, because half a secret would not be recognised.
+The model sees a sample of each result: all its lines, shortened if necessary; or, if they do not fit, the preview of
+the synopsis and the beginning, middle and end. A sample has little over `chars` characters whatever the size of the
+result. Secrets are masked before anything is cut, because half a secret would not be recognised.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ _CUT_UP_TO = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Text from a result. `whole` is true for the complete result."""
+    """Text from a result; `whole` if it is the complete result."""
 
     text: str
     whole: bool
 
 
 def sample(data: bytes, *, chars: int, tool: str, arguments: object = None, task: str = "") -> Sample:
-    """Return a sample of about `chars` characters from a result. Bytes that are not UTF-8 become U+FFFD.
+    """Return a sample of about `chars` characters from a result. Bytes that cannot be decoded become U+FFFD.
 
-    Its preview prefers words of the call and the task.
+    The preview in a sample prefers words of the call and the task.
     """
     text = decode_text(data)
     text = data.decode("utf-8", "replace") if text is None or not well_formed(text) else text
@@ -94,14 +94,14 @@ def _readable(text: str) -> str:
 
 AT_ONCE = 8
 FRESH = timedelta(days=3)
-"""Records of tasks untouched for longer are seldom read again."""
+"""Age up to which records are candidates: older records are seldom read again."""
 LOW, LARGE = 5, 800
 """The highest score, and the fewest tokens, of a candidate."""
 
 _SAMPLE_CHARS = 2_400
-"""Characters of a result in the question: eight samples have some 6,000 tokens."""
+"""Characters of a sample in the question: eight samples have some 6,000 tokens."""
 _READ = 1_000_000
-"""Bytes at the beginning and at the end of a result in which the names of its summary are looked up."""
+"""Bytes at the beginning and at the end of a result in which names and numbers of its summary are looked up."""
 _BEST_OF_SAMPLE = 8
 """The highest score of a summary if the model saw only a part of the result."""
 _ANSWER_TOKENS = 2_000
@@ -166,7 +166,7 @@ def plan(context: StageContext[Store], *, session: str | None, smaller: int) -> 
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """A record with its part of the question."""
+    """A record with the texts about it in the question."""
 
     thin: ThinRecord
     task: str
@@ -176,7 +176,7 @@ class _Candidate:
     canvas_text: str
 
     def source(self) -> str:
-        """Return everything that a summary may take its numbers from, and most of its names."""
+        """Return the texts from which a summary may take numbers and names; names may also be from other results."""
         record = self.thin.record
         return "\n".join([record.tool_call, record.summary, self.task, self.thin.then, self.sample.text, self.raw])
 
@@ -246,7 +246,7 @@ def apply(context: StageContext[Store], work: Work, basis: SummaryBasis, reply: 
     others = "\n".join(f"{candidate.sample.text}\n{candidate.canvas_text}" for candidate in candidates)
     amended, kept, refused = list[Amended](), list[str](), list[str]()
     replaced: dict[tuple[str, str], str] = {}
-    """New summaries by the node and the old summary that it shows."""
+    """New summaries by node and old summary."""
     for candidate in candidates:
         number, record, line = candidate.thin.number, candidate.thin.record, lines.get(candidate.thin.number)
         fault = _fault(line, candidate, others)
@@ -279,9 +279,9 @@ def apply(context: StageContext[Store], work: Work, basis: SummaryBasis, reply: 
 
 
 def _fault(line: SummaryLine | None, candidate: _Candidate, others: str) -> str | None:
-    """Return why a summary is refused, None if it is valid.
+    """Return why a summary is refused; None if it is valid.
 
-    Its names may be from the other results of the question, its numbers may not.
+    Its names may be from other results of the question or their canvases, its numbers may not.
     """
     if line is None:
         return "the reply has no line for it"

@@ -2,17 +2,18 @@
 
 The stable block (user, standing rules, persona, scenes) changes only when the memory does: two calls with the same
 budget and no write between them return the same bytes. The dynamic block answers the question and the current
-conversation: atoms, verbatim turns, standing rules, scenes, facts. Rows that are surely about them come first
-(`search.answerability`); the closest other turns follow under "unsure" and fill the budget, because a client would
-believe a denial. Atoms are ranked by similarity and confidence, 0.6 to 0.4 by default (the formula of DeerFlow's
-memory); without a question and a conversation by confidence alone.
+conversation with atoms, verbatim turns, standing rules, scenes, facts and tool results. Rows that are surely about
+them come first (`search.answerability`); the closest other rows follow under "unsure" and fill the budget, because a
+client would take an empty block for a denial. Atoms are ranked by similarity and confidence, 0.6 to 0.4 by default (the
+formula of DeerFlow's memory), times the trust in their source; without a question and a conversation similarity does
+not count.
 
 A question about many things ("in what order ...?", "how many different ...?") gets an `overview` first: a short line
 for each event, oldest first, and how many more there are.
 
 Both blocks together fit the budget, counted exactly. `left_out` lists relevant rows that did not fit. Closed or
-forgotten knowledge is never shown as current: atoms and facts are current, pages leave out lines without other
-evidence, and a turn whose statement was replaced is marked. `layout` decides what fits and in which order.
+forgotten knowledge is never shown as current: only current atoms and facts are read, pages leave out lines without
+other evidence, and a turn whose statement was replaced is marked. `layout` decides what fits and in which order.
 
 A program that adds text to every prompt must not disturb prompts that need no memory: if the memory is unlikely to know
 (`search.answerability`), `automatic` returns nothing, while an explicit recall shows the closest rows. A prompt that
@@ -70,8 +71,7 @@ def bundle(
     """Return both blocks, at most `budget` tokens together. With a session, its last turns are part of the query.
 
     If the reader already has the stable block (`has_stable`), it is left out, and the dynamic block gets its tokens
-    and repeats the rows about the question. Promises that the session was shown are repeated only if the question
-    calls for them.
+    and repeats its rows that are about the question. `shown_promises` are repeated only if the question calls for them.
     """
     stable, missing = _stable(context, counter, int(budget * _STABLE_SHARE))
     shown = "" if has_stable(stable) else stable
@@ -96,8 +96,8 @@ def bundle(
 def stable(context: SearchContext, *, counter: TokenCounter, budget: int, session: str | None = None) -> Bundle:
     """Return the stable block for the start of a session, and in the dynamic block the promises that are due.
 
-    If no model wrote the persona page, the stable block is that of `opening`, and both blocks together have at most
-    `START_TOKENS`. Promises come first, and take at most half of these.
+    If `opening` returns a block, that is the stable block, and both blocks together have at most `START_TOKENS`.
+    Promises come first and take at most half of `START_TOKENS`, or half of a smaller budget.
     """
     missing: list[str] = []
     promises = due_promises(context, session=session)
@@ -179,7 +179,7 @@ def context_of(context: SearchContext, session: str | None) -> list[Turn]:
 
 
 def _stable(context: SearchContext, counter: TokenCounter, budget: int) -> tuple[str, list[str]]:
-    """Return the block, and the ids of rules and traits and the slugs of scenes that did not fit.
+    """Return the stable block, and the ids of rules and traits and the slugs of scenes that did not fit.
 
     The coldest scenes are cut first.
     """
@@ -225,8 +225,8 @@ def _is_heading(line: str) -> bool:
 def _users_statements(context: SearchContext, kind: Kind) -> list[Atom]:
     """Return the current statements of a kind that the user made, except promises.
 
-    Statements that begin later are on the page. Statements with doubts are left out, since only the dynamic block has a
-    mark for doubts.
+    Statements that begin later are left out, since the page has them, and doubted statements, since only the dynamic
+    block marks doubts.
     """
     listed = current_atoms(context.store, context.space, Filters(kind=kind, unheld=True), context.now, limit=50)
     current = [atom for atom in listed if validity(atom, context.now) == "current" and atom.label != "promise"]
@@ -239,10 +239,10 @@ def _only_names(atom: Atom, who: str) -> bool:
 
 
 def _persona_lines(context: SearchContext, shown: set[str]) -> list[str]:
-    """Return the lines of the page, without what agents stated and without lines whose evidence is shown already.
+    """Return the lines of the page, without suspicious lines, agents' statements and lines whose evidence is `shown`.
 
-    If no model wrote the page, these are only the explicit statements: the question finds the user's sentences, and
-    listing them here would take the place of evidence (`bench.week_one`: 73 % found instead of 77 %).
+    If no model wrote the page, only its explicit statements are returned: a question finds the user's sentences, and
+    listing them here would take room from evidence (`bench.week_one`: 73 % found instead of 77 %).
     """
     stored = context.store.read(context.space, page_rows.persona)
     by_model = stored is not None and stored.by_model
@@ -291,7 +291,7 @@ _TEXT = 160
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowVerdict:
-    """The decision on one row. `probability` is how likely the row is part of the answer."""
+    """Whether recall `brought` a row, and `why`. `probability` is how likely the row is part of the answer."""
 
     id: str
     probability: float
@@ -299,20 +299,20 @@ class RowVerdict:
     brought: bool
     why: str
     text: str
-    """At most 160 characters of it."""
+    """At most 160 characters of the row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recalled:
-    """The dynamic block for a question, and the decision on each of the first rows of the search."""
+    """The dynamic block for a question (`brought`), the verdict on each row found, and the tokens of both blocks."""
 
     tokens: int
     brought: str
     left_out: tuple[str, ...]
-    """Relevant rows that did not fit."""
+    """The ids of relevant rows that did not fit."""
     known: Known
     probability: float
-    """That the memory answers the question, from 0 to 1."""
+    """How likely the memory answers the question, from 0 to 1."""
     verdicts: tuple[RowVerdict, ...]
 
 
@@ -403,9 +403,9 @@ def automatic_lines(
 ) -> Iterator[RecallLine]:
     """Return lines for a prompt whose writer did not ask for a recall; none if the memory is unlikely to know.
 
-    A prompt that asks to continue gets the end of the last conversation, if nothing is `in_context` yet. Leaves out
-    everything in `shown`, the turns `in_context` and atoms extracted from them. The conversation itself is not searched
-    for: the reader sees it.
+    A prompt that asks to continue gets the end of the last conversation, if nothing is `in_context` yet. Everything in
+    `shown`, the turns `in_context` and atoms extracted from them are left out. The current conversation is not part of
+    the query: the reader sees it.
     """
     if wants_last_conversation(context, prompt):
         return iter([] if in_context else last_conversation(context, in_context))

@@ -1,8 +1,8 @@
 """The lines of recall's dynamic block for a question and the current conversation, before they are cut to the budget.
 
-In order of priority: atoms and verbatim turns by relevance, and after the first few the standing rules that govern
-it; then scenes, facts of the entities that the question names, and a line or two of tool results. Scenes and
-facts repeat atoms: in front of them they cost a recall of 600 tokens 3 points of the evidence (`bench.pyramid`).
+In order of priority: atoms and verbatim turns by relevance, and after the first few the standing rules that apply
+to the question; then scenes, facts of the entities that the question names, and lines of tool results. Scenes and
+facts repeat atoms: placed before atoms, they cost a recall of 600 tokens 3 points of the evidence (`bench.pyramid`).
 `search.answerability` judges the rows; rows that are not surely about the question follow as `unsure`.
 """
 
@@ -69,7 +69,7 @@ TRUST: dict[Source, float] = {
 
 
 def top_by_confidence(context: SearchContext, *, shown: str) -> Iterator[RecallLine]:
-    """Yield lines of current atoms by confidence, weighted by the trust in their source, without those in `shown`."""
+    """Yield lines of current atoms by confidence, weighted by the trust in their source, without atoms in `shown`."""
     atoms = current_atoms(context.store, context.space, Filters(unheld=True), context.now, limit=_SUREST)
     ordered = sorted(atoms, key=lambda atom: -atom.confidence * TRUST[atom.source])
     return mark_suspects(context, (of_atom(atom, context.now) for atom in ordered if not is_shown_in(atom, shown)))
@@ -87,8 +87,8 @@ def dynamic_lines(
 ) -> Iterator[RecallLine]:
     """Yield lines for the question and the recent turns, without anything that is in `shown_text` or these turns.
 
-    The turns `in_context`, and atoms extracted from them, are left out too. `judgement` is that of the question,
-    None if it is empty. Lines are made lazily.
+    The turns `in_context`, and atoms extracted from them, are left out too. `judgement` is about the question;
+    None for an empty question. Lines are made lazily.
     """
     talk = [one_line(turn.content, _CONTEXT_CHARS) for turn in recent_turns if small_talk_kind(turn.content) is None]
     excluded = {*in_context, *(turn.id for turn in recent_turns)}
@@ -141,7 +141,7 @@ def _find_recall_rows(
     excluded: set[str],
     reach: RecallLimits,
 ) -> _RecallRows:
-    """Return rows for the question, then for the conversation, without the turns already `excluded`."""
+    """Return rows for the question, then for the conversation, without the turns `excluded`."""
     recall_rows = _RecallRows()
     aside = [
         row.id
@@ -253,7 +253,7 @@ def _lines(
 
 
 def _each_once(lines: Iterable[RecallLine], *, in_part: Collection[str]) -> Iterator[RecallLine]:
-    """Yield the first line of each row. The rules of a turn `in_part` do not count as its line."""
+    """Yield the first line of each row; a turn `in_part` may have a line as a rule and another line."""
     shown: set[tuple[str, bool]] = set()
     for line in lines:
         key = line.id, line.group == "rule" and line.id in in_part
@@ -298,7 +298,7 @@ def _fact_lines(context: SearchContext, question: str, shown: set[str]) -> list[
 def _scene_lines(context: SearchContext, rows: _RecallRows, words: AbstractSet[str]) -> list[RecallLine]:
     """Return lines for the best scenes, at most three.
 
-    The likeliest of a scene's sure statements must be more than half as likely as that of the best scene.
+    The likeliest sure statement of a scene must be more than half as likely as that of the best scene.
     """
     chances = {
         scene: max((rows.chance(id) for id in scene.atoms if id in rows.sure), default=0.0)
@@ -312,7 +312,7 @@ def _scene_lines(context: SearchContext, rows: _RecallRows, words: AbstractSet[s
 def _output_lines(context: SearchContext, question: str, words: AbstractSet[str]) -> list[RecallLine]:
     """Return lines of tool results that have most of the question's words.
 
-    Lines that read like instructions are counted, not shown. A result that is suspicious without them is left out.
+    Lines that read like instructions are counted, not shown. A result still suspicious without these lines is left out.
     """
     lines: list[RecallLine] = []
     for hit in results(context.store, context.space, question, filters=Filters(), limit=_OUTPUTS, least=_OUTPUT_SHARE):
@@ -347,7 +347,7 @@ def last_conversation(context: SearchContext, in_context: Collection[str]) -> li
 
 
 def wants_last_conversation(context: SearchContext, question: str) -> bool:
-    """Return whether a question asks to continue, and not about a time alone: the search finds that time."""
+    """Return whether a question asks to continue, and is not only about a time, which the search finds."""
     return asks_to_continue(question) and not parse_query(question, context.now).time_only
 
 

@@ -1,9 +1,9 @@
 """The layout of recall's dynamic block: which lines fit a budget, in which order, under which headings.
 
-Lines arrive in order of priority. Verbatim turns keep it, each in its exchange: a question precedes its answer, and a
-turn its reply, if both are shown. A turn whose value was replaced follows the later turn, so that a reader never meets
-the old value first; so does a turn that a later turn may contradict, before the reply to the later turn. Short outdated
-turns share a line below the current turn, oldest last:
+Lines arrive in order of priority. Verbatim turns keep this order, but exchanges stay together: a question precedes its
+answer, and a turn its reply, if both are shown. A turn whose value was replaced follows the later turn, so that a
+reader never meets the old value first. A turn that a later turn may contradict follows the later turn too, before the
+reply to that turn. Short outdated turns share a line below the current turn, oldest last:
 
     [t99] it's 980 now
       before: [t41 10 April] rent is 940 now ← [t12 3 March] we pay 900 rent
@@ -188,7 +188,7 @@ def _by_exchange(lines: Sequence[RecallLine]) -> dict[Group, list[RecallLine]]:
 def _former_values(parts: Iterable[Sequence[RecallLine]]) -> dict[str, list[RecallLine]]:
     """Return the outdated turns that share a line, latest first, by the id of the turn above that line.
 
-    A turn whose reply is shown has a separate line: alone, "Noted, 900" would read like the current value.
+    A turn whose reply is shown has a separate line: a mere reply "Noted, 900" would read like the current value.
     """
     lines = list(chain.from_iterable(parts))
     replies = {(line.session, line.position) for line in lines if line.source == "assistant"}

@@ -29,7 +29,7 @@ from mcp_memory.store.sql import quarantine_rows, turn_rows
 from mcp_memory.suspicion.flags import flags
 
 Group = Literal["promise", "scene", "fact", "atom", "rule", "turn", "output", "end", "maybe", "unsure", "overview"]
-"""The part of the block that a line belongs to. `unsure` turns are only the closest, and may be irrelevant.
+"""The part of the block that a line belongs to. `unsure` rows are only the closest, and may be irrelevant.
 
 `promise` lines are open promises to be kept now. `overview` lines answer a question about many things. Automatic
 recall has one part for all turns, `maybe`.
@@ -38,7 +38,7 @@ recall has one part for all turns, `maybe`.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallLimits:
-    """How many rows to read and how much of each to show; the defaults are those of an explicit recall.
+    """Which rows to read and how much of each to show; the defaults are those of an explicit recall.
 
     Widths are in characters, one for each turn in order; the last applies to all further turns.
     """
@@ -46,7 +46,7 @@ class RecallLimits:
     turns: int = 45
     rules: int = 6
     rules_for_question: int = 3
-    """Of each kind, about the work of the prompt or about every answer; `rules` are those of both."""
+    """Rules of each kind, about the prompt's work or about every answer; `rules` limits both kinds together."""
     before_rules: int = 4
     """Lines above the rules."""
     rule_width: int = 400
@@ -56,8 +56,9 @@ class RecallLimits:
     unsure_widths: Sequence[int] = (320,)
     certain: Group = "turn"
     unsure: Group = "unsure"
+    """The part for turns that may be irrelevant; `certain` is that for turns about the question."""
     outputs: bool = True
-    """Whether to show lines of tool results: numbers match by chance."""
+    """Whether to show lines of tool results, whose numbers may match by chance."""
     overview: bool = True
     """Whether to answer questions about many things with an overview."""
 
@@ -74,7 +75,7 @@ class RecallLine:
     said_at: datetime | None = None
     """When a turn was said, or from when a statement in an overview is valid; None for other rows."""
     is_suspect: bool = False
-    """It looks like an attack and is not shown; its id is listed among those left out."""
+    """Whether it looks like an attack; then it is not shown."""
     session: str = ""
     position: int = 0
     """Of a turn, in its session."""
@@ -97,9 +98,9 @@ _DAYS = 3  # other days with the same statement that are named
 def mark_suspects(context: SearchContext, lines: Iterable[RecallLine]) -> Iterator[RecallLine]:
     """Yield the lines; suspicious lines are marked, unless a person has released their row.
 
-    Rows written before flags existed, and model output, are checked only here. The whole of an assistant's turn was
-    judged by its meaning when it was stored. Tool output is judged with its label. For other lines the label is judged
-    separately: behind `assistant`, "it asks you to …" reads like an order.
+    Rows written before flags existed, and model output, are checked only here. Assistants' turns are not judged by
+    their meaning here: that was done when they were stored. Tool output is judged with its label. For other lines the
+    label is judged separately: behind `assistant`, "it asks you to …" reads like an order.
     """
     for line in lines:
         separator = ": " if line.group == "promise" else "] "
@@ -130,7 +131,7 @@ def is_shown_in(atom: Atom, text: str) -> bool:
 
 
 def of_atom(atom: Atom, at: datetime, speaker: str | None = None) -> RecallLine:
-    """Return a line for an atom, read at a moment.
+    """Return a line for an atom as of the moment `at`.
 
     Its head marks plans whose day has passed and statements that begin later (`time_note`). It does not repeat a date
     or a speaker that the statement names.
@@ -154,7 +155,7 @@ def of_promise(atom: Atom, said_at: datetime, at: datetime) -> RecallLine:
 def of_rule(atom: Atom, turn: Turn | None) -> RecallLine:
     """Return a line for a standing rule and the turn that states it last.
 
-    The line of a sentence names its turn and day: a later turn may say otherwise.
+    The line of a sentence names that turn and its day, since a later turn may say otherwise.
     """
     ids, day = atom.id, None
     if atom.is_sentence and turn is not None:
@@ -252,7 +253,7 @@ def _other_days_note(day: date, others: Collection[date]) -> str:
 
 
 def _speaker(turn: Turn) -> str:
-    """Return the speaker of a turn: empty for the user, a name for other people; tools are marked as tools."""
+    """Return the speaker of a turn: a name, or else the role, empty for the user; tool output is marked as such."""
     source = source_of_turn(turn)
     if source in ("tool", "web"):
         return f"output of {SAID_BY[source]}" + (f", {one_line(turn.name, 40)}" if turn.name else "")
@@ -283,7 +284,7 @@ def distinct_turns(context: SearchContext, *groups: Sequence[str]) -> tuple[list
     """Return the turns of the groups without small talk and near-duplicates of earlier turns.
 
     Of a user's turn and the assistant's echo of it, the user's turn is kept, whichever was found first. The second
-    value maps the id of a user's turn to the other days on which they repeated its words.
+    value maps the id of a user's turn to the other days on which the user repeated it.
     """
     ids = [id for group in groups for id in group]
     turns = {turn.id: turn for turn in context.store.read(context.space, turn_rows.by_ids, ids)}

@@ -1,6 +1,6 @@
 """The stable block at the start of a session if no model has written the persona page: at most 400 tokens.
 
-Contains who the user is, in a line; the rules; plans within two weeks; how the last conversation ended; then statements
+It shows who the user is, in a line; the rules; plans within two weeks; how the last conversation ended; then statements
 for which the page has no room. Each line has its id. The block changes only when the memory does, and once a day.
 """
 
@@ -71,7 +71,7 @@ def _fit(label: str, items: Sequence[str], joint: str, counter: TokenCounter, bu
 
 
 def _is_shown(candidate: Candidate) -> bool:
-    """Return whether a statement is the user's own or imported, and not doubted: these lines cannot mark others.
+    """Return whether a statement is the user's own or imported, and not doubted: the block has no marks for others.
 
     Promises are left out, because `recall.promises` shows them when they are due.
     """
@@ -88,9 +88,9 @@ def _is_near(context: SearchContext, candidate: Candidate) -> bool:
 
 
 def _last_conversation(context: SearchContext, session: str | None) -> list[str]:
-    """Return a heading and the user's last two informative turns of the latest other conversation that has any.
+    """Return a heading and the user's last two informative turns of the latest other conversation with such turns.
 
-    Empty if no conversation has any.
+    Empty if none of the last five conversations has any.
     """
     latest = sorted(
         context.store.read(context.space, turn_rows.sessions, limit=_SESSIONS), key=lambda info: info.last, reverse=True

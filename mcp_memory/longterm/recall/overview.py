@@ -1,14 +1,14 @@
 """Recall for questions about many things: the order of events, counts, lists, sums, summaries.
 
-One fact is answered by the best row; these questions need many rows, each of which may be short. Every exchange gets
-one line: a user's turn represents the reply as well, and a statement the turn that it was extracted from. `layout`
-drops the least relevant lines if the budget is exceeded, sorts the others by time and counts what it dropped.
+The best row answers a question about one fact; these questions need many rows, each of which may be short. Every
+exchange gets one line: a user's turn represents the reply as well, and a statement the turn that it was extracted from.
+`layout` drops the least relevant lines if the budget is exceeded, counts them, and sorts the remaining lines by time.
 
 The first hits of the search keep more of their text, and the lines of an ordinary recall follow if there is room, so a
 question that is taken for one about many things by mistake still gets its answer.
 
-Choosing by maximal marginal relevance (each next row unlike those before, by stored vectors) was tried: it loses 3 to 9
-points of the evidence of BEAM's questions about the order of events. Their events are alike, and short lines leave
+Choosing by maximal marginal relevance (each row unlike those chosen before, by stored vectors) was tried: it loses 3 to
+9 points of the evidence of BEAM's questions about the order of events. Their events are alike, and short lines leave
 room for nearly all.
 """
 
@@ -110,9 +110,9 @@ def relevance(hits: Sequence[Ranked]) -> dict[str, float]:
 
 
 def without_replies(turns: Sequence[Turn]) -> list[Turn]:
-    """Return the turns, best first, without the assistant's replies to a user's turn that is among them.
+    """Return the turns, best first, without the assistant's replies to the user's turns among them.
 
-    The first few turns remain whatever they are.
+    The first four turns are always kept.
     """
     asked = {(turn.session, turn.position) for turn in turns if turn.role == "user"}
     return [
@@ -146,7 +146,7 @@ def lines_of(
     newer: Mapping[str, Turn],
     at: datetime,
 ) -> Iterator[RecallLine]:
-    """Yield a short line for each chosen row: the more rows, the shorter. `newer` maps turns to what replaced them."""
+    """Yield a short line for each chosen row: the more rows, the shorter. `newer` maps turns to their replacements."""
     width = min(_BEST_WIDTH, max(_LEAST_WIDTH, _ALL_CHARS // max(1, len(chosen))))
     for place, id in enumerate(chosen):
         if id in atoms:
@@ -159,7 +159,7 @@ def lines_of(
 
 
 def _shorten(turn: Turn, words: AbstractSet[str], width: int) -> Turn:
-    """Return a turn; if it is longer than `width`, without code and from the sentence with most of the words on.
+    """Return a turn; if it is longer than `width`, without code, beginning at the sentence with the most `words`.
 
     That sentence is kept whole up to 600 characters.
     """

@@ -2,8 +2,8 @@
 
 A promise is shown until it is closed, but not for the prompt that states it, and not in a context that shows it
 already. A promise with only a due day is shown for a month from that day on, at the start of a session and at the first
-prompt; after that only a search finds it. If it was made for the same day, the conversation that made it does not show
-it on that day.
+prompt; after that only a search finds it. A promise for the day on which it was made is not shown in the conversation
+that made it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def promises_in(block: str) -> frozenset[str]:
 
 
 def due_promises(context: SearchContext, *, session: str | None = None, shown: Collection[str] = ()) -> PromiseLines:
-    """Return lines for the open promises for a day that has come, oldest first, without those that are `shown`."""
+    """Return lines for the open promises whose day has come, oldest first, without those that are `shown`."""
     return _lines(context, _due(context, open_promises(context), session), shown)
 
 
@@ -52,7 +52,7 @@ def promises_for(
 ) -> PromiseLines:
     """Return lines for the open promises that a prompt calls for, then for those whose day has come, oldest first.
 
-    Promises that are `shown` are left out. Those in `shown_due` are not repeated because of their day.
+    Promises that are `shown` are left out. Those in `shown_due` are repeated only if the prompt calls for them.
     """
     promises = open_promises(context)
     if not promises:

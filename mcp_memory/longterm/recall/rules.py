@@ -2,11 +2,11 @@
 
 A rule is shown if it is about the work that a prompt asks for, or about every answer (`embed.rule_relevance`). A
 question gets no rule just because it is the nearest; a task gets the nearest rules, up to three in all. If a later
-message surely replaced a rule or took it back, that message is shown instead; if it only may have ended the rule, it
-is shown in front of it. Without the encoder's files no rule is judged, and none is shown.
+message surely replaced a rule or took it back, that message is shown instead; if it only may have ended the rule, both
+are shown, the message first. Without the encoder's files no rule is shown.
 
 Rules are statements of the user: sentences that the extractor found, and notes of a model or an agent. Candidates are
-found by their stored vectors, or by a search if another model made those.
+found by their stored vectors, or by an ordinary search if another model made the vectors.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ if TYPE_CHECKING:
 
 
 GOVERNS = 0.15
-"""Probability from which a rule about some work is shown: a missing rule costs more than one too many."""
+"""Probability from which a rule about some work is shown; a missing rule costs more than a needless rule."""
 GENERAL = 0.4
-"""Probability from which a rule counts as one about every answer."""
+"""Probability from which a rule counts as a rule about every answer."""
 ENDS = 0.5
 """Probability from which a message that takes something back (`takes_back`) is shown instead of a rule."""
 MAY_END = 0.25
@@ -73,7 +73,7 @@ class RulesForPrompt:
     repeats: dict[str, str] = field(default_factory=dict[str, str])
     """The id of a shown line, by the ids of rows that state its rule in the same words."""
     in_part: frozenset[str] = frozenset()
-    """Turns of which only the rules, or the beginning, are shown: they may get a line of their own too."""
+    """Turns of which only the rules, or the beginning, are shown, so that they may get an ordinary line too."""
 
     @property
     def covered(self) -> set[str]:
@@ -85,7 +85,7 @@ class RulesForPrompt:
 class _Rule:
     atom: Atom
     turn: Turn | None
-    """The turn that states it last; None if that is gone."""
+    """The last turn that states the rule; None if no such turn is left."""
 
     @cached_property
     def words(self) -> str:
@@ -93,7 +93,7 @@ class _Rule:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The ids of the rows that state it."""
+        """The ids of the atom and of the turns that state the rule."""
         return (self.atom.id, *atom_turns(self.atom))
 
 
@@ -105,9 +105,9 @@ def rules_for(
     Rules in `shown_text` and rules of the turns `in_context` are left out.
 
     Rules about the prompt's work come before those about every answer; of each kind there are at most
-    `limits.rules_for_question`, together at most `limits.rules`. If a task has fewer than `limits.rules_for_question`,
-    the nearest rules of an ordinary search follow: the models miss some that are worded tersely, and a missing rule
-    costs more than one too many. A rule stated several times is shown as stated last.
+    `limits.rules_for_question`, together at most `limits.rules`. If a prompt without a question mark has fewer than
+    `limits.rules_for_question`, the nearest rules of an ordinary search follow, since the models miss some tersely
+    worded rules. A rule stated several times is shown as stated last.
     """
 
     def said_at(rule: _Rule) -> tuple[float, int]:
@@ -161,7 +161,7 @@ def tells_change(text: str) -> bool:
 
 
 def _candidates(context: SearchContext, prompt: str, in_context: Collection[str], shown_text: str) -> list[_Rule]:
-    """Return the rules that the user stated, nearest first, without those of the turns `in_context`."""
+    """Return the rules that the user stated, without those in `shown_text` and those of the turns `in_context`."""
     if not context.store.totals(context.space, "atom").rows:
         return []
     ids = _nearest(context, prompt)
@@ -209,7 +209,7 @@ def _nearest(context: SearchContext, prompt: str) -> list[str]:
 
 
 def _last_of(context: SearchContext, replaced: Sequence[Atom]) -> dict[str, str]:
-    """Return the last successor of each replaced statement, as ids."""
+    """Return the id of the last successor of each replaced statement, by the statement's id."""
     last = {atom.id: atom.superseded_by or atom.id for atom in replaced}
     for _ in range(_MAX_REPLACED):
         newer = {
@@ -379,7 +379,7 @@ def _turn_that_replaced(context: SearchContext, atom: Atom) -> Turn | None:
 
 
 class _Ending(NamedTuple):
-    """How probably a message ends a rule: the highest probabilities of sentences of change and of retractions."""
+    """How likely a message ends a rule: by its sentences of change, and by those that take something back."""
 
     changes: float = 0.0
     takes_back: float = 0.0

@@ -1,25 +1,25 @@
 """Whether a memory knows about a question, and which rows of a search are about it.
 
 There is always a nearest row, whatever is asked. Two logistic regressions judge the first rows of a search: one says
-how likely it is that the memory has an answer, the other how likely it is that a row is part of it. Recall, the
-searches, hooks and the page all go by these two probabilities. The features of a question are on absolute scales, so
-they do not depend on how its rows compare with each other:
+how likely it is that the memory has an answer, the other how likely it is that a row is part of an answer. Recall, the
+searches, hooks and the memory page all use these two probabilities. The features of a question are on absolute
+scales, so they do not depend on how its rows compare with each other:
 
     prompt   log-odds that it needs earlier conversations (`embed.classifiers`)
     named    1 if it names a speaker of the memory
-    share    the largest share of its words that a row has; rare words weigh more, and words of the turns one and two
-             places away count by half and by a third
+    share    the largest share of its words that a row has; rare words weigh more, and words of turns one or two places
+             away count one half or one third
     unknown  the share of its words that no row of the memory has
-    sense    the largest part of a row's cosine that the multilingual encoder has
+    sense    the multilingual encoder's part of the cosine, the largest among the rows
     size     logarithm of the number of turns: in a large memory the best of many rows looks good by chance
 
 Statements count as rows for `share`, `unknown` and `sense`. The second regression judges them without a score, since
 statements are scored by fewer signals than turns; a statement is as likely to help as its evidence, or likelier.
 
 `python -m bench.known` fits both to questions that a memory answers, questions of other people's memories, and prompts
-that need none, and writes `answerability.json`. The ranking's own score, the best cosine, the question's form and its
-length brought no more. A feature that cannot be measured (rows that are not embedded yet, vectors of another model)
-counts as usual.
+that need no memory, and writes `answerability.json`. The ranking's own score, the best cosine, the question's form and
+its length did not improve the first regression. A feature that cannot be measured (rows that are not embedded yet,
+vectors of another model) counts as the mean.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from mcp_memory.store.values import Filters, Layer, Vectors
 
 MODEL_FILE = Path(__file__).with_name("answerability.json")
 JUDGED = 15
-"""Rows of a search that are judged, without those that only repeat the question."""
+"""The number of rows of a search that are judged; rows that only repeat the question do not count."""
 _SEARCHED = 45  # rows: the first may only repeat the question
 _FILTERS: dict[Layer, Filters] = {"turn": Filters(), "atom": Filters(unheld=True, ended=True, sentences=False)}
 """Sentences that were extracted without a model are left out: their turns are found by the same words."""
@@ -78,21 +78,21 @@ class RowFeatures(NamedTuple):
     sense: float
     score: float
     behind: float
-    """By how much the score of the first row is higher."""
+    """How much lower `score` is than that of the first row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """The features of a question, and by id those of the first rows that do not only repeat it.
+    """The features of a question, and by id the features of the first rows, without rows that only repeat the question.
 
     A feature that could not be measured is NaN.
     """
 
     question: QuestionFeatures
     rows: Mapping[str, RowFeatures]
-    """Turns, then statements. Their `question` is NaN: the first regression gives it."""
+    """Turns, then statements. Their `question` is NaN until the first regression has computed it."""
     evidence: Mapping[str, Sequence[str]]
-    """The turns that are evidence of each statement."""
+    """The turns that are evidence of each statement, by the statement's id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,13 +107,13 @@ class Judgement:
     Rows that repeat the question are left out.
     """
     close: frozenset[str]
-    """The rows that are surely about the question; empty if it is unlikely known."""
+    """The ids of rows that are surely about the question; empty if `known` is "unlikely"."""
 
 
 def judge_question(context: SearchContext, question: str) -> Judgement | None:
     """Judge whether a memory can answer a question; None if the question is empty.
 
-    Uses the results of other searches of the same `context`.
+    With a cached `context`, the results of its other searches are reused.
     """
     if not question.strip():
         return None
@@ -133,7 +133,7 @@ def judge(
     store: Store, space: str, question: str, turns: Sequence[Ranked], statements: Sequence[Ranked] = (), *,
     embed: Callable[[str], Sequence[Vectors]], at: datetime,
 ) -> Judgement:  # fmt: skip
-    """Judge the results of a search, best first.
+    """Judge whether a memory can answer a question by the results of a search, which are best first.
 
     `embed` returns the vectors of a text; `at` is the time of the question. If a question names a time and nothing
     else, the rows of that time are its answer.
@@ -261,7 +261,7 @@ class _Model:
     likely: float
     """The probability from which a question is likely known."""
     unlikely: float
-    """The probability below which it is unlikely known."""
+    """The probability below which a question is unlikely known."""
     close: float
     """The probability from which a row is surely about the question."""
 
@@ -293,7 +293,7 @@ _ONE_QUESTION = re.compile(r"[^?？؟。！]+[?？؟]\W*")
 _SENTENCE = re.compile(r"[.!:;]\s|\n")
 _FEW = 30  # rows; of fewer it does not follow that a word is common
 TermPresence = Mapping[str, float]
-"""The terms of a row and of the turns around it, with their nearness: 1 for the row itself."""
+"""The terms of a row and of the turns around it, with the nearness of each: 1 for a term of the row itself."""
 
 
 def content_words(text: str) -> list[str]:
@@ -321,7 +321,7 @@ def question_words(
     *,
     echoes: Sequence[TermPresence] = (),
 ) -> QuestionWords:
-    """Look up the words of a question. `rows_terms` are rows of a search for it, `echoes` those that only repeat it.
+    """Look up the words of a question. `rows_terms` are terms of rows found for it, `echoes` those of its repetitions.
 
     A word without postings occurs in no row, or is so common that the store left it out; in the second case it occurs
     in `rows_terms`. Echoes do not count as rows.
@@ -354,7 +354,7 @@ def _terms_in(text: str) -> frozenset[str]:
 
 
 def terms_with_neighbours(store: Store, space: str, ids: Sequence[str]) -> dict[str, TermPresence]:
-    """Return the terms of turns; those of the turns one and two places away count by half and by a third."""
+    """Return the terms of turns; terms of turns one or two places away count one half or one third."""
     near = store.read(space, turn_rows.context_windows, ids, around=_REACH)
     terms = {turn.id: _terms_in(with_speaker(turn.content[:_READ], turn.name)) for turn in near}
     turns = {turn.id: turn for turn in near}

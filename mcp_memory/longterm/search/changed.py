@@ -39,7 +39,7 @@ class TurnPair(NamedTuple):
 
 
 def changed_turns(store: Store, space: str, ids: Sequence[str]) -> dict[str, Turn]:
-    """Return those of the turns that replaced the value of an older turn among them, by the id of the older turn.
+    """Return the latest turns that replaced the value of an older turn of `ids`, by the id of the older turn.
 
     Only the user's short turns are compared. Quarantined turns replace nothing.
     """
@@ -105,9 +105,9 @@ _Row = TypeVar("_Row", Turn, Ranked)
 
 
 def newer_first(rows: Iterable[_Row], newer: Mapping[str, _Row]) -> list[_Row]:
-    """Return the rows, each newer row before the older row; `newer` maps the ids of older rows to newer rows.
+    """Return the rows, each newer row before the older row, since a reader would believe the old value.
 
-    Newer rows that are not among the rows are added. Otherwise a reader would believe the old value.
+    `newer` maps the ids of older rows to newer rows; newer rows that are not in `rows` are added.
     """
     first: dict[str, _Row] = {}
     for row in rows:
@@ -122,7 +122,7 @@ def newer_first(rows: Iterable[_Row], newer: Mapping[str, _Row]) -> list[_Row]:
 def pairs_of_one_topic(store: Store, space: str, turns: Iterable[Turn]) -> list[TurnPair]:
     """Return the pairs of user turns by one speaker that may be on one topic, sorted by the time of the newer turn.
 
-    If no turn has a vector, these are the last 200 pairs, whatever their topic.
+    If no turn has a vector, the last 200 pairs are returned, whatever their topic.
     """
     import numpy as np
 

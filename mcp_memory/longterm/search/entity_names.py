@@ -1,11 +1,11 @@
 """Finds the entity that a caller names, in other spellings too.
 
-A name is compared, from the surest way to the loosest: as it is stored; without case, accents, separators and the two
-spellings of an umlaut ("ines", "new_york"); as a part of a known name ("New York" for "New York City", 北京 for
-北京市); and with more words at its end than the known name has. The first way that fits any entity decides. If it fits
-more than one, or nothing fits, the error lists the near names: a search for an unknown entity is never an empty list.
+A name is compared in several ways, from the strictest to the loosest: exactly; without case, accents, separators and
+the two spellings of an umlaut ("ines", "new_york"); as a part of a known name ("New York" for "New York City", 北京 for
+北京市); and with more words at its end than the known name has. The first way that finds an entity decides. If it finds
+several, or no way finds any, the error lists near names, so that a search for an unknown entity is never an empty list.
 
-The cost is linear in the number of names, and only names that are not stored as they are given cost more than a lookup.
+A name that is stored exactly costs one lookup; for other names the cost is linear in the number of stored names.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class EntityMatch(NamedTuple):
 
 
 def find_entity(store: Store, space: str, name: str) -> EntityMatch:
-    """Return the entity that a name means. Raises NotFound, with the near names, if none or more than one fits."""
+    """Return the entity that a name means. Raises NotFound, listing near names, if no entity or more than one fits."""
     asked = one_line(name.strip(), 60)
     if stored := store.read(space, entity_rows.names, [name]).get(name):
         return EntityMatch(stored[0])
@@ -86,7 +86,7 @@ def _enumerate_names(names: Sequence[str]) -> str:
 
 
 def match_name(name: str, main_names: Mapping[str, str]) -> NameMatch:
-    """Compare a name with all stored names. `main_names` maps each of these to the main name of its entity."""
+    """Compare a name with all stored names. `main_names` maps each stored name to the main name of its entity."""
     plain, lines = _fold_all([" ".join(name.split())]), _fold_all(main_names)
     if not plain or not main_names:
         return NameMatch([], [], is_spelling=False)
@@ -102,7 +102,7 @@ def match_name(name: str, main_names: Mapping[str, str]) -> NameMatch:
 def _fold_all(names: Iterable[str]) -> str:
     """Return the folded names, one on each line, with one space between words.
 
-    They are folded as one text, which takes a tenth of the time; for ASCII names folding only lowers the case.
+    ASCII names are lower-cased as one text, which takes a tenth of the time.
     """
     lines = (name if name.isascii() else fold(name) for name in names)
     text = "\n".join(lines).lower()
@@ -117,7 +117,7 @@ _UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ø": "oe", "ü": "ue", "Ä": 
 
 
 def _spelled_out(names: Iterable[str]) -> Iterator[str]:
-    """Yield names with two letters for an umlaut: "Zürich" is "Zuerich", and "Michael" stays apart from "Michal"."""
+    """Yield names with two letters for an umlaut, such as "Zuerich" for "Zürich"."""
     for name in names:
         yield name if name.isascii() else normalize("NFC", name).translate(_UMLAUTS)
 
@@ -152,7 +152,7 @@ def _find_beginning(name: str, lines: str) -> Sequence[int]:
 def _places(part: str, lines: str, *, before: str = "", after: str = "") -> Iterator[int]:
     """Yield the numbers of the lines that contain `part`.
 
-    If `before` or `after` is given, one of its characters or an end of the text must be on that side of it.
+    If `before` or `after` is not empty, one of its characters or an end of the text must be on that side of `part`.
     """
     last, place, at = 0, 0, lines.find(part)
     while at >= 0:
@@ -182,8 +182,8 @@ def _near(name: str, lines_text: str, main_names: Sequence[str]) -> list[str]:
 def _similarity(name: str, other: str) -> float:
     """Return the similarity of two names, at most 1: as a whole without spaces or by words, whichever is higher.
 
-    By words, it is the mean similarity of each word of the shorter name to its best match, less 0.01 for each word
-    that the longer name has more.
+    By words, it is the mean similarity of each word of the shorter name to its best match, less 0.01 for each
+    additional word of the longer name.
     """
     shorter, longer = sorted((name.split(" "), other.split(" ")), key=len)
     ratios = (max(SequenceMatcher(None, a, b, autojunk=False).ratio() for b in longer) for a in shorter)

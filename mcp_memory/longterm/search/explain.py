@@ -1,4 +1,4 @@
-"""Explains a memory search: candidates of each leg, the share of each signal, near misses, and rows left out."""
+"""Explains a memory search: candidates of each layer, the share of each signal, near misses, and rows left out."""
 
 from __future__ import annotations
 
@@ -37,27 +37,27 @@ _RESULTS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explained:
-    """One search. `shown` is its first page, in order."""
+    """The explanation of one search. `shown` is its first page, in order."""
 
     query: str
     words: tuple[str, ...]
     related: tuple[str, ...]
     asks_for: str | None
-    """The speaker that it asks for, if any."""
+    """The role of the speaker that the query asks for, if any."""
     times: tuple[str, ...]
     legs: tuple[SearchLeg, ...]
     shown: tuple[ExplainedRow, ...]
     missed: tuple[ExplainedRow, ...]
-    """The next in the order."""
+    """The next rows in the order."""
     left_out: tuple[ExplainedRow, ...]
-    """Rows that rank as high as shown ones, with the reason why they are not shown, such as a filter."""
+    """Rows that rank as high as shown rows, with the reason why they are not shown, such as a filter."""
     scenes: tuple[tuple[str, Signals], ...]
     results: tuple[tuple[str, Signals, bool], ...]
     """Lines of tool results, the signals that found them, and whether they have enough of the question's words to
     be shown.
     """
     known: Known | None = None
-    """Whether the memory knows about it; None if the filters leave no turns."""
+    """Whether the memory knows an answer; None if no turns were found."""
     note: str | None = None
 
 
@@ -191,29 +191,29 @@ class SignalShare:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainedRow:
-    """A turn or an atom as the search saw it. `score` is the sum of the points."""
+    """A turn or an atom as the search saw it. `score` is the sum of the points of its `parts`."""
 
     id: str
     score: float
     parts: tuple[SignalShare, ...]
     holds: tuple[str, ...]
-    """Terms of the question that it contains."""
+    """Terms of the question that the row contains."""
     cosine: float | None
-    """Cosine to the question, if it is among the nearest rows."""
+    """Cosine to the question; None if the row is not among the nearest rows."""
     text: str
     behind: float | None = None
-    """How much lower its score is than that of the last shown row of its kind."""
+    """How much lower its score is than that of the last shown row of its kind; None for shown rows."""
     left_out: str | None = None
     """The reason why it is not shown although its score is high enough."""
     held: tuple[str, ...] = ()
-    """Reasons for its quarantine; automatic recall leaves it out."""
+    """Reasons for its quarantine; recall leaves quarantined rows out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchLeg:
     """Counts of what a search found in one layer.
 
-    `by_words` rows have a term of the question, `by_meaning` rows a cosine to it, of which `nearest` is the highest.
+    `by_words` counts rows with a term of the question, `by_meaning` its nearest rows; `nearest` is the highest cosine.
     """
 
     layer: Layer
@@ -227,7 +227,7 @@ class SearchLeg:
 
 
 class ScoredLayer:
-    """The candidates of a layer: their signals, places and points."""
+    """The candidates of a layer: their signals, points and scores."""
 
     def __init__(
         self, store: Store, search: Search, space: str, layer: Layer, question: ParsedQuery,

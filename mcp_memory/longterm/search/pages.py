@@ -1,7 +1,7 @@
-"""The two searches, for turns and for memories, in pages of whole rows.
+"""The searches for turns and for memories, in pages of whole rows.
 
 A cursor contains the ids shown so far, the time when the question was first asked, and the numbers of the newest rows
-at that time. A later page ranks the rows that existed then, except those already shown. So nothing is shown twice or
+at that time. A later page ranks the rows that existed then, without rows already shown. So nothing is shown twice or
 skipped, whatever is written or forgotten in between.
 """
 
@@ -52,14 +52,14 @@ def search_turns(
     at: datetime,
     rerank: Rerank = keep_order,
 ) -> TurnResults:
-    """Return a page of turns that match, best first, each with its neighbours; lines of tool results on the first page.
+    """Return a page of turns that match, best first, each with its neighbours; the first page has tool results too.
 
     Raises NotFound for an unknown session, and InvalidInput for a cursor of another search.
 
     Without a query the turns that pass the filters are listed, the newest first, without neighbours.
 
     A hit that is already shown as a neighbour of a better hit does not count towards `limit`; a page has less than
-    twice `limit` hits. `at` is when the question was first asked (`asked_at`).
+    twice `limit` hits. `at` is the time when the question was first asked (`asked_at`).
     """
     if filters.session is not None and not store.read(space, turn_rows.session_turns, filters.session, limit=1):
         name = one_line(filters.session, 60)
@@ -162,7 +162,7 @@ def search_memories(
 
 
 class MemoryRows(NamedTuple):
-    """The rows of a memory search, each best first; `ordered` has the atoms and the turns in one order."""
+    """The rows of a memory search, each list best first; `ordered` has the atoms and turns in the order of pages."""
 
     atoms: list[Ranked]
     turns: list[Ranked]
@@ -183,9 +183,9 @@ def rows_for(
 ) -> MemoryRows:
     """Return the atoms that share a word with the query or are near in meaning, and turns.
 
-    Atoms and turns alternate, without turns that are evidence of an atom before them. Neither kind comes first as a
-    whole: on real conversations atoms in front of all turns hide a tenth of the evidence, while alternating rows bring
-    a little more of it than turns alone (`bench.pyramid`).
+    In `ordered`, atoms and turns alternate in fives, without turns that are evidence of an atom before them: on real
+    conversations, atoms before all turns hide a tenth of the evidence, while alternating rows bring a little more of it
+    than turns alone (`bench.pyramid`).
     """
 
     def ranked(layer: Layer, passing: Filters, limit: int) -> list[Ranked]:
@@ -223,7 +223,7 @@ def turn_filters(filters: Filters) -> Filters | None:
 def _results(store: Store, space: str, query: str, filters: Filters, page: PageState, limit: int) -> list[ResultHit]:
     """Return matching lines of tool results, on the first page only.
 
-    These are a few lines that are about the query, or all matches up to `limit` if the filters ask for tool turns only.
+    At most five that are about the query, or all matches up to `limit` if the filters ask for tool turns only.
     """
     passing = result_filters(filters) if page.first else None
     if passing is None:
@@ -234,7 +234,7 @@ def _results(store: Store, space: str, query: str, filters: Filters, page: PageS
 
 
 def _facts(store: Store, space: str, query: str, filters: Filters, at: datetime) -> list[Fact]:
-    """Return the facts of the entity or scene in the filters; without these, the facts that the query names.
+    """Return the facts of the entity or scene in the filters; without such filters, the facts that the query names.
 
     A query names a fact by its entity, or by its relation if it is a fact of the user.
     """
@@ -262,8 +262,8 @@ def _find_changes(
 ) -> dict[str, Turn]:  # fmt: skip
     """Return the turns that replaced the value of a hit, by the id of the hit.
 
-    The best hits and those of the page are compared with each other; with filters, also with the best turns of an
-    unfiltered search, since a value may have been replaced in another session.
+    The best hits and the hits of the page are compared with each other; with filters, the best turns of an unfiltered
+    search are compared too, since a value may have been replaced in another session.
     """
     some = [*hits[:COMPARED], *islice((hit for hit in hits if hit.id not in page.shown), 2 * limit)]
     if some and filters != Filters():
@@ -355,9 +355,9 @@ class PageState:
 
     question: bytes
     at: datetime
-    """When it was first asked: `yesterday` is the same day on every page."""
+    """When the question was first asked: "yesterday" is the same day on every page."""
     newest: tuple[int, int]
-    """The newest turn and atom there were then."""
+    """The numbers of the newest turn and atom at that time."""
     shown: frozenset[str] = frozenset()
     listing: bool = False
 
@@ -394,7 +394,7 @@ def asked_at(cursor: str | None, now: datetime) -> datetime:
 def page_of(
     cursor: str | None, asked: object, *, at: datetime, store: Store, space: str, listing: bool = False
 ) -> PageState:
-    """Return the page that a cursor points to, or the first page.
+    """Return the page that a cursor points to; without a cursor, the first page.
 
     Raises InvalidInput for a cursor that is damaged or belongs to another question.
     """
@@ -413,8 +413,8 @@ def page_of(
 def after(start: str, ids: Iterable[str]) -> str | None:
     """Return the cursor for the page after the page that began at cursor `start` and showed the rows `ids`.
 
-    None if `MAX_SHOWN` rows of a search have been shown; listings have no such limit. Raises InvalidInput for a damaged
-    cursor.
+    None if `MAX_SHOWN` rows of a search were shown; listings have no such limit. Raises InvalidInput if `start` is
+    damaged.
     """
     page, shown = _parse(start), list(ids)
     if page.listing:

@@ -4,9 +4,9 @@
 
 `is_time_only` recognises questions that name a time and nothing else ("what happened on Tuesday?", "was habe ich
 gestern gemacht?"), in seven languages and in Chinese, Japanese and Korean (`words/time_questions.txt`). Words and
-vectors do not help with them, so the search filters by time. Questions about what to do ("what should I do today?") do
-not count, nor do statements ("I was working yesterday"): a question has a question mark, begins with a question word or
-is an imperative ("list what we did yesterday").
+vectors do not help with such questions, so the search filters by time. Questions about what to do ("what should I do
+today?") do not count, nor do statements ("I was working yesterday"): a question has a question mark, begins with a
+question word or is an imperative ("list what we did yesterday").
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ _LATIN_WORD = re.compile(r"[a-z]{3,}")
 class ParsedQuery:
     """A question, parsed for searching.
 
-    `words` are its index terms. `related` has, for each word with related words, a mapping of their terms to
-    similarities.
+    `words` are its index terms. `related` has, for each word with related words, a mapping of the related words' terms
+    to similarities.
     """
 
     text: str
     words: list[str]
     related: list[Mapping[str, float]]
     role: Role | None
-    """The role whose turns it asks for, if it says so."""
+    """The role whose turns it asks for, if any."""
     length: int
     """The number of its distinct content words."""
     times: list[Span]
@@ -52,7 +52,7 @@ class ParsedQuery:
 
 
 def parse_query(text: str, at: datetime) -> ParsedQuery:
-    """Parse a question asked at a moment; of a very long text, the beginning."""
+    """Parse a question asked at the moment `at`; of a very long text, only the beginning."""
     from mcp_memory.language.when.intervals import spans_in
 
     text = text[:MAX_CHARS]

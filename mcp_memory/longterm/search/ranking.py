@@ -1,24 +1,23 @@
 """The ranking: signals of each row, in [0, 1], and their weighted sum.
 
     words     BM25 of the question's terms in the row itself
-    context   BM25 of the terms in the turns around it, five either way, with decreasing weight; terms weigh by how few
-              sessions have them. It counts more for shorter turns: a short turn depends on its context,
-              the context of a long turn obscures it
+    context   BM25 of the terms in the row and up to five turns before and after it, with decreasing weight; terms in
+              few sessions weigh more. It counts more for short turns, which depend on their context
     related   the same as `words` for related words, weighted by the square of their similarity
     meaning   the cosine, scaled between the last and the first of the nearest rows, and less if even the first is low,
-              since noise has no meaning. The fewer of the question's words any turn has, the more the cosine by the
-              encoder alone counts instead
+              since noise has no meaning. The fewer of the question's words the best turn has, the more the cosine by
+              the encoder alone counts instead
     beside    the meaning of the adjacent turn, before or after, whichever is higher
     reply     the turn before ends with a question that matches, so this turn is the answer
     tells     it does not end with a question
-    speaker   the question asks for its speaker: by name, or as I and you
+    speaker   the question asks for its speaker, by name or by a word such as "I" or "you"
     time      it was said at the time that the question names, or within days of it
 
 A term counts once per row, however often it occurs: on conversations this is as good as BM25's own saturation for
 short turns and better for long turns, and needs only the rows with a term. Lengths are bytes.
 
-The weights were fitted by `bench/fusion.py` (results in `bench/RESULTS.md`) to rows of these kinds, and are the same
-for every store. Not considered: word order, negation, the reference of "she".
+The weights were fitted by `bench/fusion.py` (results in `bench/RESULTS.md`) and are the same for every store. The
+ranking does not consider word order, negation or references such as "she".
 """
 
 from __future__ import annotations
@@ -93,7 +92,7 @@ _MONTH_DAYS = 31
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ScoredRows:
-    """Candidates: row numbers, and a line of signals for each, in the order of `SIGNALS`."""
+    """Candidates: row numbers, and for each row its signals in the order of `SIGNALS`."""
 
     rows: Rows
     signals: Floats
@@ -110,7 +109,7 @@ class ReadTurns(Protocol):
 
 
 def of_atoms(question: ParsedQuery, postings: Sequence[Posting], near: Near, *, total: int) -> ScoredRows:
-    """Score atoms by words, related words and meaning; they have no context. `total` is their number."""
+    """Score atoms by words, related words and meaning; they have no context. `total` is the number of all atoms."""
     import numpy as np
 
     terms = {posting.term: _TermHit(posting.rows, rarity(posting.documents, total)) for posting in postings}
@@ -133,7 +132,7 @@ def of_turns(
     """Score the turns that match and the turns around them, if they pass the filters of `read`.
 
     `by_encoder` finds the rows nearest by the encoder alone. It is called only if no turn has many of the question's
-    words: the answer then uses other words, and the word table in `near` cannot find it. `totals` are of the turns.
+    words: the answer then uses other words, and the word table in `near` cannot find it. `totals` are of all turns.
     """
     import numpy as np
 
@@ -169,9 +168,9 @@ def of_turns(
 
 
 def by_time(question: ParsedQuery, turns: TurnMetadata, *, totals: Totals) -> ScoredRows:
-    """Score turns by the distance to the question's time, by speaker, and by whether they state something or ask.
+    """Score turns by the distance to the question's time, by speaker, and by whether they end with a question.
 
-    If the question does not say whose turns it asks for, the user's come first.
+    If the question does not say whose turns it asks for, the user's turns come first.
     """
     import numpy as np
 
@@ -220,8 +219,8 @@ def _score_words(
 ) -> tuple[Floats, float]:
     """Return BM25 of the question's words in each row, relative to the best row, and that row's share of the words.
 
-    The share is weighted by rarity; callers multiply the two. If a question shares no rare word with its answer,
-    the best row by words has only a common word: with a full score it would hide the rows that are near by meaning.
+    The share is weighted by rarity. Callers multiply the scores by it: if no row has a rare word of the question, the
+    best row has only a common word, and with a full score it would hide the rows that are near by meaning.
     """
     import numpy as np
 
@@ -271,7 +270,7 @@ def rarity(documents: int, total: int) -> float:
 def _norms(sizes: NDArray[Any], mean: float) -> Floats:
     """Return BM25's measure of length: how often a term must occur in a row to count by half.
 
-    A row much longer than the mean counts as its best passage would, or a word that only it has would not find it.
+    Rows longer than 2.5 times the mean count as that long, so that a word that only a very long row has finds it.
     """
     import numpy as np
 
@@ -301,7 +300,7 @@ def _relative(scores: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _WordMatches:
-    """The turns that a search read, and the matches of the question's terms in them."""
+    """The turns that a search read, and the matches of the question's terms in these turns."""
 
     turns: TurnMetadata
     terms: Mapping[str, _TermHit]
@@ -327,7 +326,7 @@ def _match_words(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _OwnScores:
-    """Scores of matching turns by their own text. Columns are by `places`, which are ascending places of `turns`."""
+    """Scores of matching turns by their own text, in the order of `places`, which are ascending places of `turns`."""
 
     turns: TurnMetadata
     places: Places
@@ -386,7 +385,7 @@ def _score_matches(
 
 
 def _choose_seeds(own: _OwnScores) -> Rows:
-    """Return the rows of the turns with the best scores: of all turns, then of those that pass the filters."""
+    """Return the rows of the turns with the best scores: the best of all, then the best that pass the filters."""
     import numpy as np
 
     rows = own.turns.rows[own.places]
@@ -426,10 +425,10 @@ def _places_around(turns: TurnMetadata, places: Places, reach: int) -> tuple[Pla
 def _score_context(
     question: ParsedQuery, matches: _WordMatches, window: TurnMetadata, candidates: Places, *, sessions: int
 ) -> Floats:
-    """Return BM25 over a soft window around each candidate: a turn k away counts 1 / (1 + k/2), its length too.
+    """Return BM25 over a soft window around each candidate: the words and length of a turn k away count 1 / (1 + k/2).
 
-    Scores are relative to the best candidate, times the share of the question's words that it has. `candidates` are
-    places in `window`. `sessions` is the number of all sessions.
+    Scores are relative to the best candidate, times the largest share of the question's words in a window. `candidates`
+    are places in `window`. `sessions` is the number of all sessions.
     """
     import numpy as np
 
@@ -470,7 +469,7 @@ def _window_sizes(turns: TurnMetadata, places: Places) -> Floats:
 
 
 def _score_adjacent(own: _OwnScores, places: Places) -> Floats:
-    """Return the better meaning of the two turns next to each place, in its session."""
+    """Return the higher `meaning` of the two turns next to each place, in its session."""
     import numpy as np
 
     best, stretches = np.zeros(len(places)), own.turns.stretches
@@ -481,7 +480,7 @@ def _score_adjacent(own: _OwnScores, places: Places) -> Floats:
 
 
 def _score_question_before(own: _OwnScores, places: Places) -> Floats:
-    """Return how well the turn before each place matches if it ends with a question."""
+    """Return how well the turn before each place matches; 0 if that turn does not end with a question."""
     import numpy as np
 
     before, stretches = np.maximum(places - 1, 0), own.turns.stretches
@@ -493,9 +492,9 @@ def _score_question_before(own: _OwnScores, places: Places) -> Floats:
 
 
 def without_names(text: str, names: Collection[str]) -> str:
-    """Return a question without the names of speakers and their first words: vectors do not contain the speaker.
+    """Return a question without the full and first names of speakers, since vectors do not contain the speaker.
 
-    On conversations between named people that lifts the vectors' share of evidence in the first ten by a fifth.
+    On conversations between named people, vectors then find a fifth more of the evidence in their first ten rows.
     """
     parts = {part for name in names for part in (name, *name.split()[:1]) if part.casefold() in text.casefold()}
     for part in sorted(parts, key=len, reverse=True):
@@ -507,7 +506,7 @@ def without_names(text: str, names: Collection[str]) -> str:
 
 
 def _speakers(question: ParsedQuery, turns: TurnMetadata, totals: Totals) -> list[int]:
-    """Return the speakers that the question names, else those of the role whose turns it asks for."""
+    """Return the codes of the speakers that the question names, else of the role whose turns it asks for."""
     text = fold(question.text)
 
     def is_named(name: str) -> bool:
@@ -521,7 +520,7 @@ def _speakers(question: ParsedQuery, turns: TurnMetadata, totals: Totals) -> lis
 
 
 def _score_time(times: Sequence[Span], said_at: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return how near each turn is to a time in the question, 0 to 1; periods longer than a month count less."""
+    """Return how near each turn is to a time in the question, 0 to 1; times longer than a month count less."""
     import numpy as np
 
     near = np.zeros(len(said_at))

@@ -5,8 +5,8 @@ time, a refusal, an invalid reply, the daily token limit) keeps the search's ord
 data behind fences that they cannot close; an instruction written into a memory can at worst change the order of these
 20 results.
 
-Pages of a question agree and are paid for once: this process keeps the order by the question and the results that it
-was given for. A failure is kept for further pages only: the first page asks again.
+All pages of a question use one order, which costs one call: this process keeps the order for the question and its
+results. A failure is kept only for further pages: a repeated first page asks again.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _KEPT_ORDERS = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reranked:
-    """The results in their new order; `note` is the reason if a model was asked and gave no order."""
+    """The results in their new order; if the model gave no order, in their old order with the reason as `note`."""
 
     hits: list[Ranked]
     note: str | None = None
@@ -62,21 +62,21 @@ def keep_order(space: str, query: str, hits: Sequence[Ranked], start: int) -> Re
 
 
 def make_rerank(store: Store, model: MeteredModel | None, settings: Settings) -> Rerank:
-    """Return a reranking by the model if the settings ask for it and there is a model, else `keep_order`."""
+    """Return a `ModelRerank` if there is a model and `settings.rerank` is on, else `keep_order`."""
     if model is None or not settings.rerank:
         return keep_order
     return ModelRerank(store, model, timeout=settings.rerank_timeout)
 
 
 class ModelRerank:
-    """A `Rerank` that asks a model and remembers its reply."""
+    """A `Rerank` that asks a model and remembers its replies."""
 
     def __init__(self, store: Store, model: MeteredModel, *, timeout: float) -> None:
         self._store = store
         self._model = model
         self._timeout = timeout
         self._orders = LRU[tuple[str, str, tuple[str, ...]], list[int] | str](_KEPT_ORDERS)
-        """Replies, or the reason why there is none."""
+        """For each search, the model's order, or the reason why there is none."""
 
     def __call__(self, space: str, query: str, hits: Sequence[Ranked], start: int) -> Reranked:
         head, rest = hits[:FIRST], hits[FIRST:]
@@ -109,7 +109,7 @@ class ModelRerank:
 
 
 def _check_order(reply: Order, many: int) -> list[int]:
-    """Return the distinct numbers of a reply. Raises InvalidInput for a number that no result has."""
+    """Return the distinct numbers of a reply, in order. Raises InvalidInput for a number that no result has."""
     unknown = [number for number in reply.order if not 1 <= number <= many]
     if unknown:
         raise InvalidInput(f"It named result {unknown[0]}, and there are {many}.")
@@ -117,7 +117,7 @@ def _check_order(reply: Order, many: int) -> list[int]:
 
 
 def _in_order(head: Sequence[Ranked], order: Sequence[int]) -> Iterator[Ranked]:
-    """Yield the results in `order`, then the others in their old order; the scores are reassigned, highest first."""
+    """Yield the results in `order`, then the remaining results; the scores are reassigned, highest first."""
     named = [
         replace(head[number - 1], found_by={**head[number - 1].found_by, "model": place})
         for place, number in enumerate(order, start=1)

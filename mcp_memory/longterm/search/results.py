@@ -1,10 +1,10 @@
 """Searches offloaded tool results by their lines.
 
-This is a separate search over the same kind of index as that of turns and atoms. Its hits are listed separately: the
-scores cannot be compared, and tool output is not a statement of a person. It has two steps. Words find runs of lines:
-each word counts once, by its rarity. Then the text of the first 40 runs is read and scored by its best line, the line
-with the most words of the question and the fewest others, so that a function's definition ranks before its calls. The
-lines around the best line are shown, with secrets masked.
+This is a separate search over the same kind of index as that of turns and atoms. Its hits are listed separately, since
+their scores are on another scale, and tool output is not a statement of a person. The search has two steps. Words find
+runs of lines: each word counts once, by its rarity. Then the text of the first 40 runs is read and scored by its best
+line, the line with the most words of the question and the fewest other words, so that a function's definition ranks
+before its calls. The lines around the best line are shown, with secrets masked.
 
 Together with other rows, a run is shown only if it has two fifths of the question's words, so that questions about
 other things bring no results. `bench/outputs.py` measures all of this. Vectors, the words of the call and the words of
@@ -53,7 +53,7 @@ _CALL = 150  # characters
 
 @dataclass(frozen=True, slots=True)
 class _RunLines:
-    """A run whose text was read: its lines, and by their places the terms of those that may match."""
+    """A run of lines that was read; `matching` has the terms of lines with a word of the question, by index."""
 
     chunk: Chunk
     lines: list[str]
@@ -61,12 +61,12 @@ class _RunLines:
     terms: frozenset[str]
     """All terms of the matching lines."""
     words: float
-    """Its first score, from 0 to 1."""
+    """The run's score by words, relative to the best run."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Worth:
-    """The weights of the words of a question, which sum to 1, and scores by these weights."""
+    """Scores by the weights of the words of a question (`of`), which sum to 1."""
 
     of: Mapping[str, float]
 
@@ -81,7 +81,7 @@ class _Worth:
 
 
 def result_filters(filters: Filters) -> Filters | None:
-    """Return the filters for results; None if no result can pass: filters of atoms, and roles other than `tool`."""
+    """Return the filters for results; None for filters of atoms or of a role other than `tool`."""
     if filters.kind or filters.entity or filters.scene or filters.role not in (None, "tool"):
         return None
     return replace(filters, role=None, upto=None)
@@ -90,7 +90,7 @@ def result_filters(filters: Filters) -> Filters | None:
 def results(
     store: Store, space: str, query: str, *, filters: Filters, limit: int, least: float = ABOUT
 ) -> list[ResultHit]:
-    """Return at most `limit` excerpts with the best lines of tool results, at most two of each result, best first.
+    """Return excerpts with the best lines of tool results, best first: at most `limit`, at most two of each result.
 
     A run of lines must have at least the share `least` of the question's words, weighted by rarity.
     """
@@ -146,7 +146,7 @@ def _read_runs(
 def _weigh_words(
     query: str, words: list[str], postings: Sequence[Posting], runs: Sequence[_RunLines], total: int
 ) -> _Worth:
-    """Weigh the question's words by rarity; only base terms count, so that no word counts once for each of its forms.
+    """Weigh the question's words by rarity; only base terms count, so that each word counts once.
 
     A word without postings either occurs in no run, or is so common that the index left it out. In the second case it
     occurs in the runs that were read, and its weight is 0.

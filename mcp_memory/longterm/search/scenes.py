@@ -69,10 +69,10 @@ def _with_slug(store: Store, space: str, filters: Filters, name: str) -> Filters
 def scenes_for(
     store: Store, space: str, query: str, *, filters: Filters, atoms: Sequence[Ranked], at: datetime
 ) -> list[SceneHit]:
-    """Return the scenes that a memory search shows, best first; `atoms` are those that it found.
+    """Return the scenes that a memory search shows, best first; `atoms` are the atoms that the search found.
 
-    With filters on kind or times there are none: a scene mixes kinds and describes the present. A computed scene is
-    shown only if it is asked for: the statements found are its lines.
+    Empty with filters on kind or time, since a scene mixes kinds and describes the present. A computed scene is shown
+    only if the filters name it, since its lines are statements, which the search finds.
     """
     if any((filters.kind, filters.since, filters.until, filters.as_of)):
         return []
@@ -87,7 +87,7 @@ def scenes_for(
 
 
 def find_scenes(scenes: Sequence[Scene], query: str, *, atoms: Sequence[Ranked], at: datetime) -> list[SceneHit]:
-    """Return the scenes that share a word with the query or contain an atom near to it, best first.
+    """Return the scenes that share a word with the query or contain one of `atoms` near to it, best first.
 
     Scenes that score far less than the best are left out.
     """
@@ -145,5 +145,5 @@ def _terms_of(text: str) -> frozenset[str]:
 
 
 def names_of(store: Store, space: str, entity: str) -> set[str]:
-    """Return all names of an entity in folded form; `entity` is any of them, and the only one if it is unknown."""
+    """Return all names of an entity in folded form; `entity` is any of its names, or the only name if it is unknown."""
     return {fold(name) for name in store.read(space, entity_rows.names, [entity]).get(entity, (entity,))}

@@ -1,7 +1,7 @@
 """Finds candidate turns and atoms by words and vectors, and ranks them.
 
-Vectors of two models can be used side by side while a change of model is being indexed. Deterministic: equal scores are
-ordered by id, newest first.
+Vectors of two models can be used side by side while a change of model is being indexed. Rows with equal scores are
+ordered by id, newest first, so that the order is deterministic.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _NEAREST = 100  # rows by each model; a row's meaning is scaled among them
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranked:
-    """A hit: its score, which signals found it and how strongly (0 to 1), and its cosine where vectors found it."""
+    """A hit: its score, the signals that found it with their values (0 to 1), and its cosine if vectors found it."""
 
     id: str
     score: float
@@ -63,7 +63,7 @@ def atom_turns(atom: Atom) -> list[str]:
 class Search:
     """Finds candidates by words and by vectors at once, and ranks them by `weights`. Owns the threads that read words.
 
-    A cached search (`cached`) is for one question: it finds the candidates of a layer for the same filters once.
+    A cached search (`cached`) is for one question: it finds the candidates of a layer with the same filters only once.
     """
 
     def __init__(self, store: Store, now: Callable[[], datetime], *, weights: Weights = WEIGHTS) -> None:
@@ -96,7 +96,7 @@ class Search:
     ) -> list[Ranked]:
         """Return the best `limit` rows. `embed` returns the vectors of a text by each available model.
 
-        `at` is when the question was asked, by default now: "last week" is the week before it.
+        `at` is when the question was asked, by default now: "last week" is the week before `at`.
         """
         question = parse_query(query, at or self._now())
         candidates, cosines = self.candidates(space, layer, question, embed=embed, filters=filters)
@@ -111,7 +111,7 @@ class Search:
         embed: Callable[[str], Sequence[Vectors]],
         limit: int,
     ) -> list[str]:
-        """Return the ids of the turns that some signals alone rank first, a baseline of the ranking."""
+        """Return the ids of the best `limit` turns by some signals alone, as a baseline for the ranking."""
         weights = Weights(
             *(
                 weight if name.removesuffix("_short") in signals else 0.0
@@ -185,7 +185,7 @@ class Search:
     def _in_period(self, space: str, layer: Layer, question: ParsedQuery, filters: Filters) -> ScoredRows:
         """Return the rows of the period that a question names, without small talk.
 
-        Includes turns of the next three days in which the user names a time in the period: "yesterday I was in Rome".
+        Includes turns of the next three days in which the user names a time in the period ("yesterday I was in Rome").
         """
         import numpy as np
 
@@ -251,9 +251,9 @@ class SearchContext(StageContext[Store]):
 
     search: Search
     of_query: Callable[[str], Sequence[Vectors]]
-    """Vectors of a text to search by."""
+    """Returns the vectors of a text to search by, by each available model."""
     of_rows: Callable[[Sequence[str]], Vectors | None]
-    """Vectors to store with new rows, one each; None if the background makes them."""
+    """Returns the vectors to store with new rows, one for each text; None if the background makes them."""
 
     def hits(self, layer: Layer, text: str, *, filters: Filters, limit: int) -> list[Ranked]:
         """Return the best `limit` rows of a layer for a text, best first."""

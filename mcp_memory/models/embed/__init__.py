@@ -1,4 +1,4 @@
-"""Embedding models: the bundled one, others on this machine, or any that litellm reaches.
+"""Embedding models: the bundled model, other models on this machine, and models that litellm reaches.
 
 protocol     what every model offers             factory        the configured model
 bundled      the model of this package           external       models on this machine, and remote models

@@ -1,21 +1,21 @@
 """The bundled embedding model: an English word table and a multilingual encoder, side by side in one vector.
 
 The table (`StaticEmbedder`) is better for English, where rare words count; the encoder knows paraphrases and sixteen
-languages. A text's vector is both halves, each of length one, so a cosine is the mean of the two cosines. A question
-weighs the halves by its language instead. Neither needs a network, a key or a GPU. `model/README.md` describes how
-both were made.
+languages. A text's vector is both halves, each of length one, so a cosine is the mean of the two cosines. The halves
+of a question are weighed by its language instead. Neither half needs a network, a key or a GPU. `model/README.md`
+describes how both were made.
 
 The table has a vector for each token of all-MiniLM-L6-v2; a text is their weighted sum, in a tenth of a millisecond.
-The files are in model2vec's format and give its vectors, read with numpy and tokenizers alone, which saves 16 MB and
-0.1 s. Only the first 256 known tokens, within 2,048 characters, are embedded: reading more helped on one set and hurt
-on another. It ignores word order and negation.
+The files are in model2vec's format and give the same vectors, but are read with numpy and tokenizers alone, which saves
+16 MB and 0.1 s. Only the first 256 known tokens, within 2,048 characters, are embedded: reading more helped on one test
+set and hurt on another. The table ignores word order and negation.
 
 The encoder is the Universal Sentence Encoder multilingual v3, computed with numpy: word pieces, windows of two, three
 and five pieces through two small convolutions, their sum through four dense layers. Languages: ar de en es fr it ja
 ko nl pl pt ru th tr zh. A question takes 2 ms on one core, a turn of a hundred words 6 ms; the first 128 pieces of a
 text are read. Texts are computed one by one, so that a vector does not depend on its batch. The table of pieces (30
-MB) is memory-mapped and shared by processes. It ignores numbers and negation, and names weigh much, so leave out the
-speaker's.
+MB) is memory-mapped and shared by processes. The encoder ignores numbers and negation, and gives names much weight, so
+leave out the name of the speaker.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _loading = threading.Lock()
 
 @contextmanager
 def reading(what: str, *, meanwhile: str = "") -> Generator[None]:
-    """Turn errors of the body into EmbeddingFailed: `what` cannot be read. `meanwhile` is appended to the message."""
+    """Turn errors of the body into EmbeddingFailed with a message that `what` cannot be read, then `meanwhile`."""
     try:
         yield
     except (OSError, KeyError, ValueError, RuntimeError) as error:  # the last is a trie's
@@ -122,10 +122,10 @@ def _load_static() -> _StaticModel:
 
 
 def _known_tokens(model: _StaticModel, text: str) -> list[int]:
-    """Return the first tokens that the model knows.
+    """Return the first `TOKENS_READ` tokens of a text that the model knows.
 
-    Word by word, because no token spans a space (nor, in ASCII, a punctuation mark), and the words of a language recur:
-    cached, they make this ten times as fast as the tokenizer alone.
+    No token spans a space (nor, in ASCII, a punctuation mark), so words are tokenized one by one, with a cache. This is
+    ten times as fast as the tokenizer alone.
     """
     head = text[:STATIC_CHARACTERS]
     if head.isascii() and not _CONTROL.search(head):
@@ -148,9 +148,9 @@ def _tokens(model: _StaticModel, word: str) -> tuple[int, ...]:
 
 
 def _pieces(vocabulary: PieceNumbers, word: str) -> tuple[int, ...]:
-    """Return the WordPiece tokens of a plain word or a sign, longest first, without the tokenizer.
+    """Return the WordPiece tokens of a plain word or a sign, without the tokenizer: each the longest that fits.
 
-    A word with a piece that is not in the vocabulary is unknown as a whole.
+    Empty if a part of the word is not in the vocabulary.
     """
     ids: list[int] = []
     start, before = 0, ""
@@ -182,7 +182,7 @@ _PIECES_TOGETHER = 512  # pieces of short texts that are computed together, in 1
 
 
 class Encoder:
-    """The encoder of a folder, loaded. A process shares the encoder (some 20 MB) that `shared_encoder` returns."""
+    """The encoder, loaded from a folder (some 20 MB). `shared_encoder` returns the encoder that a process shares."""
 
     def __init__(self, folder: Path) -> None:
         import numpy as np
@@ -222,7 +222,7 @@ class Encoder:
     def features(self, texts: Sequence[str]) -> Floats:
         """Return a row of features per text, for classifiers; a row of zeros for a text without a known piece.
 
-        They keep more than the vector: the sum over the text's pieces and the full output of the last layer. Short
+        Features keep more than the vector: the sum over the text's pieces and the full output of the last layer. Short
         texts are computed together, in a third of the time.
         """
         import numpy as np
@@ -331,7 +331,7 @@ def _side_by_side(rows: Floats, around: NDArray[np.int64]) -> Floats:
 
 
 def _normalise(rows: Floats, gain: Floats, shift: Floats) -> Floats:
-    """Layer normalisation."""
+    """Return the rows after layer normalisation."""
     import numpy as np
 
     rows = rows - rows.mean(axis=1, keepdims=True)

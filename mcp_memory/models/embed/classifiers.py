@@ -1,10 +1,10 @@
 """Small classifiers on the bundled model.
 
-Injected instructions: two linear models, added. The first uses hashed word beginnings and pairs of them, in any
-language and cheap; the second the encoder's features (1 to 5 ms a sentence) and traits from the caller, alone and in
-pairs. The encoder reads only sentences that the first model lets through, at most `_MAX_SENTENCES` of a text, and
-those of several texts together. Sentences are judged without their context, the speaker and quotation included.
-`scripts/fit_injected.py` fits both.
+Injected instructions: the sum of two linear models. The first is cheap and uses hashed word beginnings and their pairs,
+in any language; the second uses the encoder's features (1 to 5 ms a sentence) and traits from the caller, alone and in
+pairs. The encoder reads only sentences that the first model suspects, at most `_MAX_SENTENCES` of a text, and the
+sentences of several texts together. Sentences are judged without their context, such as the speaker and quotation
+marks. `scripts/fit_injected.py` fits both.
 
 Prompts that need memory: a network with a hidden layer on the encoder's features predicts whether an answer needs
 earlier conversations. `scripts/fit_prompt_gate.py` fits it to prompts in fifteen languages. It takes 2 ms and reads no
@@ -13,7 +13,7 @@ memory.
 Questions about many things: a logistic regression on the encoder's features recognises questions for an order, a count,
 a list, a sum, places, a summary or a development. `scripts/fit_many_things.py` fits it to prompts in sixteen languages.
 
-Standing rules: two models, added, give the log-odds that a sentence of a user states a rule. One is a network with a
+Standing rules: the sum of two models is the log-odds that a sentence of a user states a rule. One is a network with a
 hidden layer on the encoder's features and the cues of `language.rule_words`; the other, `language.rule_words`, weighs
 words. `scripts/fit_rules.py` fits both to sentences in twenty languages. A sentence takes 2 ms, most of it the encoder.
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 Traits = Callable[[str], Sequence[bool]]
 INJECTION_FILE = "injected.safetensors"
 SLOTS = 1 << 17
-"""Weights for single words, and as many for pairs."""
+"""Number of weights for single words; there are as many for pairs."""
 
 _MAX_SENTENCES = 24
 _AT_ONCE = 64  # texts
@@ -80,7 +80,7 @@ def _detect_batch(texts: Sequence[Sequence[str]], traits: Traits) -> list[bool]:
 
 
 def _suspects(sentences: Sequence[str], model: _InjectionModel) -> list[tuple[str, float]]:
-    """Return the sentences of a text that the first model lets through, each with its score, highest score first."""
+    """Return the sentences of a text that the first model suspects, each with its score, highest score first."""
     import numpy as np
 
     if not sentences:
@@ -127,10 +127,11 @@ class _InjectionModel:
     words_bias: float
     features: NDArray[np.float32]
     floor: float
-    """Score of the first model, below which the encoder is not asked."""
+    """Score of the first model above which the encoder reads a sentence."""
     share: float
+    """Weight of the first model's score in the sum."""
     bar: float
-    """Sum of both scores, above which a sentence is suspected."""
+    """Sum of the scores above which a sentence is reported."""
 
 
 @cache
@@ -201,7 +202,7 @@ MANY_THINGS_FILE = "many_things.safetensors"
 
 
 def asks_for_many_things(question: str) -> bool:
-    """Return whether a question asks for an order, a count, a list, a sum or a summary rather than for a single fact.
+    """Return whether a question asks for many things, such as an order, a list or a sum, rather than a single fact.
 
     Raises EmbeddingFailed if the files of the package cannot be read.
     """
@@ -236,7 +237,7 @@ def rule_scores(sentences: Sequence[str]) -> list[float]:
 
 
 def rule_scores_of(sentences: Sequence[str], features: NDArray[np.float32], cues: NDArray[np.float32]) -> list[float]:
-    """Return `rule_scores` from the encoder's features of the sentences and their cues, a row each."""
+    """Return `rule_scores` of sentences from their `features` by the encoder and their `cues`, one row per sentence."""
     import numpy as np
 
     network, share = _rule_models()

@@ -1,19 +1,19 @@
-"""Embedding models that are not bundled: fastembed and model2vec on this machine, and any that litellm reaches.
+"""Embedding models that are not bundled: fastembed and model2vec on this machine, and models that litellm reaches.
 
 Local models are set as `fastembed:BAAI/bge-small-en-v1.5` or `model2vec:minishlab/potion-base-8M`, or with a folder in
 place of the name. The library is an extra of this package. It downloads a model at first use, fastembed into `models`
-under the home, model2vec into the cache of Hugging Face. Neither counts as `local` (see `protocol`): a transformer
-takes 10 ms a text, and a download may take minutes, so turns are embedded in the background. Questions wait for a model
-in the first 10 seconds of its loading, and then are searched by words until it is ready. The identity of a model by
-name is that name, so a change behind the name is noticed only by its dimensions; a folder's identity has a hash over
-its files.
+under the home, model2vec into the cache of Hugging Face. Their models do not count as `local` (see `protocol`), so
+turns are embedded in the background: a transformer takes 10 ms a text, and a download may take minutes. Questions wait
+for a model in the first 10 seconds of its loading, and then are searched by words until it is ready. The identity of a
+model by name is that name, so a change behind the name is noticed only by its dimensions; a folder's identity has a
+hash over its files.
 
 Remote answers are checked before use: as many vectors as texts, of equal length, every number finite. Any failure is an
 EmbeddingFailed that names the model, the problem and the next step, never the key. A temporary failure (429, 5xx, no
-connection, timeout) is retried, briefly for a query, longer for rows. `dimensions` is learned from the first answer.
-The identity is the model's name, its address and its prefixes; a model whose dimensions change is refused for the life
-of the object. Only the first 6,000 characters of a text are sent: a request over the usual limit of 8,192 tokens fails
-every text in it.
+connection, timeout) is followed by another attempt for a query, and by up to two for rows. `dimensions` is learned from
+the first answer. The identity is the model's name, its address and its prefixes; a model whose dimensions change is
+refused for the life of the object. Only the first 6,000 characters of a text are sent: a text over the usual limit of
+8,192 tokens makes its whole request fail.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _HASHED_END = 64 * 1024
 
 
 class LocalEmbedder:
-    """One model of a library. All instances in a process share the loaded model."""
+    """Embeds with a model of fastembed or model2vec. All instances in a process share the loaded model."""
 
     local = False
 

@@ -1,7 +1,7 @@
 """Creates the configured embedder; nothing is loaded until it is first used.
 
-Every vector is stored under its model's `identity`, so a change of model is noticed, and rows are embedded
-again, rather than compared across models.
+Every vector is stored under its model's `identity`, so a change of model is noticed and rows are embedded again:
+vectors of different models are never compared.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ def make_embedder(settings: Settings) -> Embedder | None:
 
 
 def embedder_for(identity: str, settings: Settings) -> Embedder | None:
-    """Return an embedder whose vectors have that identity today, or None.
+    """Return an embedder whose vectors have an identity today, or None if no known embedder has it.
 
-    The bundled model has it if it has not changed; a local model if its folder has not changed and the prefixes are its
-    defaults. A remote model is found only while it is configured, because addresses and keys are not stored.
+    A local model that is not configured is found only if its folder is unchanged and its prefixes were its defaults, a
+    remote model only while it is configured, because addresses and keys are not stored.
     """
     for embedder in (
         make_embedder(settings),

@@ -1,7 +1,7 @@
 """Memory-mapped files of the bundled models: processes share them, and only the parts that are read are loaded.
 
-Tensors are in safetensors files. The safetensors library copies the file, and reading it takes eleven lines: a length
-of eight bytes, a header in JSON (`{name: {"dtype", "shape", "data_offsets"}}`), and the data
+Tensors are in safetensors files, read without the safetensors library, which copies them. A file has a length of eight
+bytes, a header in JSON (`{name: {"dtype", "shape", "data_offsets"}}`), and the data
 (https://github.com/huggingface/safetensors).
 
 Word pieces with their numbers are in a trie of some 10 bytes a piece: `NAME.marisa` is the trie, `NAME.npy` has the
@@ -25,7 +25,7 @@ _TYPES = {"I8": "<i1", "U8": "<u1", "U16": "<u2", "F16": "<f2", "F32": "<f4"}
 
 
 def mapped_tensors(path: Path) -> dict[str, NDArray[Any]]:
-    """Return the tensors of a file by name, read-only. Raises OSError, KeyError or ValueError."""
+    """Return the tensors of a file by name, read-only. Raises OSError, KeyError or ValueError if it cannot be read."""
     import numpy as np
 
     data = np.memmap(path, np.uint8, mode="r").view(np.ndarray)
@@ -39,9 +39,9 @@ def mapped_tensors(path: Path) -> dict[str, NDArray[Any]]:
 
 
 class PieceNumbers:
-    """Word pieces and their numbers, read from the two files.
+    """Word pieces and their numbers, read from `NAME.marisa` and `NAME.npy`.
 
-    Raises OSError, RuntimeError or ValueError if they cannot be read.
+    Raises OSError, RuntimeError or ValueError if the files cannot be read.
     """
 
     def __init__(self, folder: Path, name: str) -> None:

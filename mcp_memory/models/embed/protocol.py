@@ -1,7 +1,7 @@
 """Interface of an embedding model, and the prefixes that some models expect before a question or a passage.
 
-Without its prefixes such a model works and finds less. They come from the settings; else from the model's folder
-(`config_sentence_transformers.json`); else from the table below, taken from the cards of widely used models.
+Without its prefixes, such a model works but finds less. The prefixes come from the settings; else from the model's
+folder (`config_sentence_transformers.json`); else from the table below, taken from the cards of widely used models.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class Embedder(Protocol):
     """Turns texts into vectors. Calls block, may come from any thread, and raise EmbeddingFailed.
 
-    Creating an embedder loads and asks nothing, and neither do `identity` and `local`.
+    Creating an embedder and reading `identity` or `local` neither load a model nor send a request.
     """
 
     @property
@@ -39,7 +39,7 @@ class Embedder(Protocol):
 
     @property
     def dimensions(self) -> int:
-        """The length of a vector. A remote model is asked once, unless it has answered before."""
+        """The length of a vector. To learn it, a remote model that has not answered yet gets a request."""
         ...
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -112,7 +112,7 @@ def prefixes_of(model: str, settings: Settings) -> Prefixes:
 
 
 def is_folder(model: str) -> bool:
-    """Return whether a model's name is a path, which no name on the hub looks like."""
+    """Return whether a model's name is a path; no name on the hub looks like a path."""
     return model.startswith(("/", "./", "../", "~")) or model[1:3] in (":\\", ":/")
 
 

@@ -1,19 +1,18 @@
 """Judges which standing rules govern a prompt, and whether a later message ends a rule: small models on the encoder.
 
-A rule governs a prompt in two ways, each with a logistic regression:
+A rule governs a prompt in two ways, each judged by a logistic regression:
 
-    general   the rule is about every answer ("answer in German"); on the encoder's vector of the rule
-    scoped    prompt and rule are about the same kind of work; on two features: the cosine of their vectors after a
-              projection to 30 dimensions, and how much the prompt reads like a task rather than a question about the
-              past
+    general   the rule is about every answer ("answer in German"); feature: the encoder's vector of the rule
+    scoped    prompt and rule are about the same kind of work; features: the cosine of their vectors after a projection
+              to 30 dimensions, and how much the prompt reads like a task rather than a question about the past
 
 Plain cosines compare what two texts say; an order of chairs and a limit on spending say different things. The
-projection (linear discriminant analysis) keeps the differences between 32 kinds of work and drops the rest.
+projection (linear discriminant analysis) keeps the differences between 32 kinds of work and drops all others.
 
-`ending_probability` is a regression on the cosine of two messages and whether the later message has words of change or
-withdrawal, which the caller finds.
+`ending_probability` uses a regression on the cosine of two messages and whether the later message has words of change
+or withdrawal, which the caller finds.
 
-`scripts/fit_rule_relevance.py` fits all of them to `fixtures/rules/relevance` and writes `rule_relevance.safetensors`.
+`scripts/fit_rule_relevance.py` fits these models to `fixtures/rules/relevance` and writes `rule_relevance.safetensors`.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ def governing(prompt: str, rules: Sequence[str]) -> list[Governing]:
 
 
 def governing_by_vectors(prompt: str, vectors: Floats) -> list[Governing]:
-    """Judge messages by the bundled model's vectors of them, shape (messages, dimensions), as `governing` does."""
+    """Judge rules like `governing`, by the bundled model's vectors of the rules, shape (rules, dimensions)."""
     return _model().governing(encoder_vector(prompt), unit_rows(vectors[:, STATIC_DIMENSIONS:]))
 
 
@@ -72,18 +71,18 @@ def ending_probability(older: str, newer: str, *, tells_change: bool) -> float:
 
 
 def general_query() -> Floats:
-    """Return the bundled model's vector of a query, shape (1, dimensions), for rules about every answer.
+    """Return a query, shape (1, dimensions), that finds rules about every answer by the bundled model's vectors.
 
-    A search for it needs no prompt: its cosine with a message separates such rules from other messages.
+    It needs no prompt: its cosine with a message separates such rules from other messages.
     """
     return _query(_model().general_query)
 
 
 def scoped_query(prompt: str) -> Floats:
-    """Return the bundled model's vector of a query, shape (1, dimensions), for rules about the work of a prompt.
+    """Return a query, shape (1, dimensions), that finds rules about a prompt's work by the bundled model's vectors.
 
-    Its cosine with a rule's vector grows with the product of both projections: rules are found that share no word with
-    the prompt and are not near to it.
+    Its cosine with a rule's vector grows with the product of the projections of prompt and rule, so it also finds rules
+    that share no word with the prompt and are not near to it.
     """
     model = _model()
     asked: Floats = encoder_vector(prompt) @ model.projection - model.prompt_mean
@@ -99,14 +98,15 @@ def _query(direction: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RelevanceModel:
-    """The parameters. The last number of `task`, `general`, `scoped` and `ends` is the constant."""
+    """The parameters of all regressions. The last number of `task`, `general`, `scoped` and `ends` is the constant."""
 
     projection: Floats
-    """(encoder dimensions, 30)"""
+    """Shape (encoder dimensions, 30)."""
     prompt_mean: Floats
-    """Mean projection of prompts, as `rule_mean` of rules."""
+    """Mean projection of prompts; `rule_mean` is that of rules."""
     rule_mean: Floats
     task: Floats
+    """Weights that tell tasks from questions about the past."""
     general: Floats
     general_query: Floats
     """Weights that tell rules about every answer from all other sentences; without a constant."""

@@ -1,7 +1,7 @@
 """Classifies sentences of a user: which kind of statement each makes, if any, and how much it is worth later.
 
-Three logistic regressions, for the label, the worth, and whether it is a fragment, on the vectors of a sentence alone
-and between its neighbours, the cues of `language.rule_words`, the scores of the model of standing rules, and the form
+Three logistic regressions, for the label, the worth, and whether the sentence is a fragment, on its vectors alone and
+between its neighbours, the cues of `language.rule_words`, the scores of the model of standing rules, and the form
 of the sentence. They are fitted to 16,741 sentences of 142 made-up authors in 25 languages (`fixtures/sentences`,
 `scripts/fit_sentence_labels.py`). Nearly all of their time is the time of the encoder.
 """
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 LABELS_FILE = "labels.safetensors"
 LABELS: tuple[Label, ...] = get_args(Label)
-"""The classes in the order of the model's columns; then come "none", the worth, and the fragments."""
+"""The labels in the order of the model's columns; the next columns are no label, the worth, and the fragment."""
 
 _CONTEXT = 600  # characters
 _CLIP = 6.0  # standard deviations
@@ -68,10 +68,10 @@ class SentenceInTurn:
 
 @dataclass(frozen=True, slots=True)
 class Classified:
-    """The labels of a sentence and its worth."""
+    """The probabilities of a sentence's labels, and its worth."""
 
     chances: Mapping[Label, float]
-    """The probability of each label, 0 to 1; the rest to 1 is the probability of no label."""
+    """The probability of each label, 0 to 1; their sum is 1 minus the probability of no label."""
     worth: float
     """How useful it is to an assistant in later conversations: 0 for an episode or a single request, 1 for something
     that belongs on every page about the user."""

@@ -26,7 +26,7 @@ def prompt(name: str, **holes: str) -> tuple[ChatMessage, ChatMessage]:
 def fenced(text: str, *tags: str) -> str:
     """Return data to put between tags of a prompt, with `‹` for the `<` of anything that reads like such a tag.
 
-    This includes encoded forms of `<`, and invisible characters between it and the name. Hidden text is removed.
+    Encoded forms of `<` and tags with invisible characters before the name count too. Hidden text is removed.
     """
     return _tag_like(tags).sub("‹", remove_hidden(text))
 

@@ -5,8 +5,8 @@ existing nodes. A canvas cleans its texts on construction: titles have at most 8
 edge labels 40; times are whole milliseconds. `clean` is idempotent, `decode(encode(text)) == text` for every cleaned
 text, and Mermaid draws `text` for `encode(text)`, except for invisible word joiners (U+2060).
 
-The text: a comment line of JSON, `flowchart TD`, one line per node, one line per edge. `parse` refuses any line that it
-could not write again, with its number, so nothing is lost by guessing.
+The text: a comment line of JSON, `flowchart TD`, one line per node, one line per edge. `parse` refuses any line that
+`render` could not write again, and names its number, so that nothing is lost by guessing.
 
 Traps of Mermaid 11, which `encode` avoids: entities are `#quot;` and `#35;`, so `#` before `word;` must be escaped.
 `%%{` anywhere is a directive. A line with `direction LR` is a statement, even inside quotes. A line with `style` or
@@ -122,7 +122,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Canvas:
-    """A task: nodes in the order they were made, edges in the order they were drawn."""
+    """The flowchart of a task: nodes in the order they were made, edges in the order they were drawn."""
 
     number: int
     task_goal: str
@@ -139,7 +139,7 @@ class Canvas:
 
 
 def _moment(moment: datetime) -> datetime:
-    """Round down to whole milliseconds at a fixed offset, as the text has them. Raises ValueError without offset."""
+    """Return a moment in whole milliseconds at a fixed offset, as in the text. Raises ValueError without an offset."""
     offset = moment.utcoffset()
     if offset is None:
         raise ValueError(f"a moment without an offset: {moment!r}")

@@ -1,8 +1,9 @@
 """Folding: groups of nodes shown as one, phases of a task, and a canvas within a budget.
 
-Everything here is pure; nodes themselves never change. Two kinds of id: `003-F1` is a group folded by a person or an
-agent; it is stored in `CanvasRow.groups` and may contain other groups, so that unfolding restores them. `003-F2-9` is
-the stretch from node 003-N2 to 003-N9, folded to fit a budget; it is not stored, because its id names its nodes.
+Everything here is pure; nodes themselves never change. Two kinds of ids name folded nodes. `003-F1` is a group folded
+by a person or an agent; it is stored in `CanvasRow.groups` and may contain other groups, so that unfolding restores
+them. `003-F2-9` is the stretch from node 003-N2 to 003-N9, folded to fit a budget; it is not stored, because its id
+names its nodes.
 
 A phase is a run of steps that belong together. Later steps never change the bounds of a finished phase, so that a text
 that names it stays the same. Its title consists of the steps' titles if people or agents gave them, else of the names
@@ -33,7 +34,7 @@ FEW, USUAL, MANY = 4, 6, 10
 """Numbers of steps after which a phase ends at a clear break, at any break, and in any case."""
 PAUSE = timedelta(minutes=15)
 NAMES_IN_TITLE = 3
-"""Names of one kind in a title."""
+"""The most names after a verb in a title."""
 
 
 def _phase_starts(canvas: Canvas) -> set[int]:
@@ -184,8 +185,8 @@ def new_group_id(number: int, groups: Groups) -> str:
 def fold_groups(canvas: Canvas, groups: Groups) -> Canvas:
     """Return the canvas with one composite node for each outermost group, in the place of its first node.
 
-    Edges lead to the composite; edges inside it and duplicates are dropped. An edge into a group is dashed if the
-    whole group is a dead end, and only then.
+    Edges of its nodes become edges of the composite; edges inside a group and duplicates are dropped. An edge into a
+    group is dashed only if the whole group is a dead end.
     """
     group_of = {node: id_ for id_ in groups if top_level(groups, id_) == id_ for node in members(groups, id_)}
     folded: dict[str, list[Node]] = {}
@@ -208,7 +209,7 @@ def fold_groups(canvas: Canvas, groups: Groups) -> Canvas:
 def composite(id_: str, group: Group, nodes: Sequence[Node]) -> Node:
     """Return one node for a group: `3 steps: Explore · Fix` with the newest result, or the group's own texts.
 
-    Its summary lists the dead ends, which should not be tried again.
+    If the group has no summary, the dead ends are listed first: they should not be tried again.
     """
     live = [node for node in nodes if node.status != "blocked"]
     dead = [node.title for node in nodes if live and node.status == "blocked"]
@@ -233,7 +234,7 @@ _STATUS_ORDER: tuple[StepStatus, ...] = ("doing", "paused", "done", "blocked")
 TITLE, SUMMARY, DEAD_ENDS = 60, 100, 140
 """Characters of a step's texts if the whole canvas does not fit; the newest step is not cut."""
 CROWD, FOLDED_AT_ONCE = 5, 4
-"""This many adjacent composites of one level are too many, and the oldest of them become one."""
+"""Of `CROWD` adjacent composites of one level, the oldest `FOLDED_AT_ONCE` become one composite."""
 EDGE_TOKENS = 11
 """Estimated tokens of an edge; an exact count follows."""
 

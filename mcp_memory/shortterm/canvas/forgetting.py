@@ -6,11 +6,11 @@ says FORGOTTEN, as does the goal of a canvas without other steps.
 
 Forgetting a turn removes the goals that were copied from it (`tasks.goals_in`), because a task without a name is named
 after the user's request. Forgetting a task (`003`) replaces its goal and label by FORGOTTEN, resets nodes to the titles
-and summaries of their steps, and clears groups and edge labels. All other texts are the agent's: `agent_texts` lists
-them, each with the id to forget: for a call, a step or a summary the result, else the task.
+and summaries of their steps, and clears groups and edge labels. All other texts are the agent's. `agent_texts` lists
+the texts of agents, each with the id to forget: the result for a call, a step or a summary, else the task.
 
-Forgetting commits a version of the kind `forgotten` with the ids in its detail; undoing it (`restore_texts`) commits a
-version without its effect.
+Forgetting commits a version of the kind `forgotten` with the ids in its detail; `restore_texts` undoes its effect in a
+further version.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _without_label(edge: Edge) -> Edge:
 
 
 def _reset_node(node: Node, steps: Sequence[TakenStep]) -> Node:
-    """Return the node with the texts of its steps that are not forgotten."""
+    """Return the node with the texts of its steps that are not forgotten; FORGOTTEN if there is none."""
     remaining = [step for step in steps if step.record.node_id == node.id and not step.record.forgotten]
     titles = [title for step in remaining if (title := StepNote.read(step.step).title)]
     summary = remaining[-1].record.summary if remaining else FORGOTTEN
@@ -119,7 +119,7 @@ def _canvases_of(store: Store, space: str, refs: Collection[str]) -> Iterator[Ca
 
 
 def restore_texts(store: Store, space: str, ids: Collection[str]) -> list[CanvasChange]:
-    """Return the changes of canvases when forgetting is undone; `ids` are those of the tombstone."""
+    """Return the changes of canvases when forgetting is undone; `ids` are the ids in the tombstone."""
     rows = {row.number: row for row in _canvases_of(store, space, [id for id in ids if id.startswith("r-")])}
     rows |= {
         row.number: row for row in store.read(space, canvas_rows.list_canvases, limit=_ALL) if row.label == FORGOTTEN
@@ -175,7 +175,7 @@ def _last_label(versions: Iterable[CanvasVersion]) -> str | None:
 
 
 def _forgotten_ids(versions: Iterable[CanvasVersion]) -> set[str]:
-    """Return the ids of the rows that were forgotten in these versions."""
+    """Return the ids of the results, turns and tasks that were forgotten in these versions."""
     return {id for version in versions if version.kind == "forgotten" for id in json.loads(version.detail)}
 
 

@@ -2,14 +2,14 @@
 
 Rules
     The same step (its id, or its title compared without case and white space) continues its node.
-    A call without a step continues the latest node if that is unnamed too and has the same intent;
-    a dead end starts a new node.
+    A call without a step continues the latest node if that is in progress and unnamed too, and the intents fit
+    (`continues`); a dead end starts a new node.
     A new step follows the nodes named in `after`, or the latest node. A dashed edge leads to a dead end (`blocked`),
     and the next step follows the node before it.
     When a step starts, preceding nodes that were still `doing` become done.
 
-The intent of a call is derived from its command, or its tool and arguments. When in doubt a call starts a new node: if
-it changes something, or its outcome differs. A call of unknown purpose has its tool as its intent.
+The intent of a call is derived from its command, or its tool and arguments. When in doubt a call starts a new node,
+such as when it changes another file or its outcome differs. Calls of unknown purpose are compared by their tools.
 
     look     reads and searches: any number of calls in a row
     change   writes to one file; a following run of that file belongs to it
@@ -70,7 +70,7 @@ _LOOKED_CHARS = 56
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallIntent:
-    """The purpose, object and outcome of a call. `verb` is its tool, or the first word of its command."""
+    """The purpose, object (`subject`) and outcome of a call. `verb` is its tool, or the first word of its command."""
 
     intent: Intent
     verb: str
@@ -208,16 +208,16 @@ class CanvasStep:
     now: datetime
     name: str | None = None
     after: Mapping[str, str] = field(default_factory=dict[str, str])
-    """The nodes that it follows, each with the label of the edge, which may be empty."""
+    """The ids of the nodes that it follows, each with the label of the edge, which may be empty."""
     status: StepStatus | None = None
     intent: CallIntent | None = None
     before: str = ""
-    """The intent key of the latest node's last step, if that is unnamed too."""
+    """The intent key of the latest node's last step; empty if that step is named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepNote:
-    """Stored with the record of a step: the node's title that it set, and its intent key if unnamed."""
+    """Stored with the record of a step: the node's title that it set, and, if unnamed, its intent key (`routine`)."""
 
     title: str = ""
     routine: str = ""

@@ -86,7 +86,7 @@ class EdgeLabel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patch:
-    """Changes, in this order: groups to dissolve, groups to create, then texts and statuses by id.
+    """Changes to a canvas, in this order: groups to dissolve, groups to create, then texts, statuses and edges.
 
     `titles` and `summaries` may name nodes and groups, `statuses` only nodes. New groups get the next free ids.
     """
@@ -101,7 +101,7 @@ class Patch:
 
 
 def apply_patch(state: CanvasState, patch: Patch) -> CanvasState:
-    """Return the state with a patch applied. Raises InvalidInput, which lists all faults of the patch."""
+    """Return the state with a patch applied. Raises InvalidInput, with all faults, for an invalid patch."""
     groups, faults = _regroup(state, patch)
     faults += [*_unknown_ids(state.canvas, patch, groups), *_invalid_texts(patch)]
     faults += [f"{id_!r} in ungroup is not a group here." for id_ in patch.ungroup if id_ not in state.groups]
@@ -192,7 +192,7 @@ def _regroup(state: CanvasState, patch: Patch) -> tuple[dict[str, Group], list[s
 
 
 def complete(state: CanvasState, now: datetime, *, nodes: Collection[str] = ()) -> CanvasState:
-    """Return the state with these nodes done; without nodes, the whole task done and folded."""
+    """Return the state with `nodes` done; without `nodes`, with the whole task done and folded."""
     canvas = state.canvas
     done = tuple(
         replace(node, status="done") if node.id in nodes or (not nodes and node.status == "doing") else node
@@ -249,7 +249,7 @@ _ALL = 1_000_000
 
 
 def current_state(store: Store, space: str, row: CanvasRow) -> CanvasState:
-    """Return the state of a row; if its text is damaged, that of its stored version. Raises Damaged if both are."""
+    """Return the state of a row, or of its stored version if its text is damaged. Raises Damaged if both are."""
     try:
         return state_of(row)
     except Damaged:
@@ -276,8 +276,8 @@ def amend(
 ) -> CanvasRow:
     """Commit the result of `change` as the next version of a canvas and return its row; None commits nothing.
 
-    Does not change which canvas is active. Errors of `change` are passed on, with nothing written. Raises
-    StoreUnavailable after too many conflicts with other writers.
+    The active canvas stays active. If `change` raises an error, nothing is written. Raises StoreUnavailable after too
+    many conflicts with other writers.
     """
     for _ in range(ATTEMPTS):
         after = change(current_state(store, space, row))
@@ -294,7 +294,7 @@ def amend(
 
 
 def undo_patch(store: Store, space: str, number: int) -> CanvasRow:
-    """Undo the last patch not undone yet; later steps and folds stay. Raises NotFound if there is none."""
+    """Undo the last patch not undone yet; later steps and folds stay. Raises NotFound if there is no such patch."""
     for _ in range(ATTEMPTS):
         row = store.read(space, canvas_rows.canvas, number)
         before, after = _last_patch(store, space, number)
@@ -315,7 +315,7 @@ def undo_patch(store: Store, space: str, number: int) -> CanvasRow:
 
 
 def _last_patch(store: Store, space: str, number: int) -> tuple[CanvasRow, CanvasRow]:
-    """Return the canvas before and after the last patch that was not undone. Raises NotFound if there is none."""
+    """Return the canvas before and after the last patch not undone yet. Raises NotFound if there is no such patch."""
     versions = store.read(space, canvas_rows.versions, number)
     undone = {int(version.detail) for version in versions if version.kind == "undone"}
     patches = [version.number for version in versions if version.kind == "patched"]

@@ -1,7 +1,7 @@
 """Chooses the task, canvas and node of a call, and detects where a task ends and another begins.
 
 A task is found by its goal, its label or its number. A label is derived from the goal; two tasks whose labels were
-cut to the same 30 characters remain two, because their goals differ.
+cut to the same 30 characters remain distinct, because their goals differ.
 
 `route_call` reads the store and writes nothing. Its result is committed with the record: the canvas with the step on
 it, and a note of the step. The commit checks `row.version`; after a conflict the call is routed again.
@@ -90,7 +90,7 @@ def find_task(rows: Sequence[CanvasRow], task: str) -> CanvasRow | None:
 
 
 def _find_earlier(rows: Sequence[CanvasRow], words: str) -> CanvasRow | None:
-    """Return the task that "back to `words`" means: the first row if empty, None when in doubt."""
+    """Return the task that "back to `words`" means: the first row if `words` is empty, None when in doubt."""
     if not words:
         return rows[0] if rows else None
     if row := find_task(rows, words):
@@ -103,7 +103,7 @@ def _find_earlier(rows: Sequence[CanvasRow], words: str) -> CanvasRow | None:
 
 
 def canvas_address(store: Store, number: int, label: str) -> str:
-    """Return the path within the folder of the space, or a resource URI if the store has no files."""
+    """Return the address of a canvas: its path in the space's folder, or a resource URI if the store has no files."""
     return _mmd_path(number, label) if store.has_files else _canvas_uri(number)
 
 
@@ -116,9 +116,9 @@ def _mmd_path(number: int, label: str) -> str:
 
 
 def find_canvas(store: Store, space: str, *, task: str | None, session: str | None) -> CanvasRow:
-    """Return the canvas of a task, preferably of the session. Raises NotFound.
+    """Return the canvas of a task, preferably of the session. Raises NotFound if no canvas matches.
 
-    Without a task, return the active canvas, else the newest canvas, of the session or, if that is None, of the space.
+    Without a task, return the active canvas, else the newest canvas, of the session; without a session, of the space.
     """
     if task is None:
         if active := store.read(space, canvas_rows.active_canvas, session):
@@ -235,7 +235,7 @@ class RoutedCall:
     node: str
     step: str | None
     left: CanvasChange | None
-    """The task that the session leaves, if any: done if the user or agent said so, else paused."""
+    """The change of the task that the session leaves, if any: done if the user or agent said so, else paused."""
 
 
 def route_call(store: Store, space: str, call: IncomingCall) -> RoutedCall:
@@ -295,7 +295,7 @@ def _choose(store: Store, space: str, call: IncomingCall) -> tuple[TaskChoice, C
 
 
 def _boundary_since(store: Store, space: str, turns: Sequence[Turn], active: CanvasRow) -> BoundaryVerdict:
-    """Return whether the messages since the task's last step end it, or begin or resume another."""
+    """Return whether the messages since the active task's last step end it, or begin or resume another task."""
     since: list[tuple[Role, str]] = [(turn.role, turn.content) for turn in turns if turn.learned_at > active.updated]
     if not any(role == "user" for role, _ in since):
         return GOES_ON
@@ -364,7 +364,7 @@ GOES_ON = BoundaryVerdict()
 
 @cache
 def _patterns() -> dict[str, re.Pattern[str]]:
-    """Return the patterns by kind, those of all languages as alternatives."""
+    """Return the patterns by kind; each has the alternatives of all languages."""
     sources: dict[str, list[str]] = {}
     for head, source in patterns_of("mcp_memory.shortterm.canvas", "boundaries.txt"):
         sources.setdefault(head.partition(" ")[0], []).append(source)

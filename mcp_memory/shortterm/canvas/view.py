@@ -1,18 +1,18 @@
 """Views of a canvas: for the context, within a budget; and for people, as a picture. Folding and switching tasks.
 
-In the context a canvas is Mermaid, or its four metadata fields. Guarantees: never more tokens than the budget; the same
+In the context a canvas is Mermaid text, or its four metadata fields. It never has more tokens than the budget; the same
 canvas, groups and budget give the same text, so a prompt cache keeps it; unfinished steps and the newest fold last.
 Folding removes nothing: the `.mmd` file has every node, and `unfold` reverts `fold`. Two concurrent writers of one
 canvas both succeed.
 
-`history` lists other tasks, one line each, the most recent first; the text is the same until one of these tasks
-changes. A damaged canvas is listed by its row.
+`history` lists tasks, one line each, the most recent first; the text is the same until one of these tasks changes. The
+line of a damaged canvas has only its label, status and time.
 
 `illustrate` is for people: the same flowchart with colours by status, the current step marked, and a legend. An agent
 never sees it, because colours cost tokens and add nothing to `status:`. A short task is drawn from top to bottom with
-all its edges. A long task has a column for each phase, read from left to right, so that it fits a screen: old phases
-are one box each, and an edge that does not lead to the next step becomes a note in its target's box, because Mermaid
-gives up the columns if edges cross them.
+all its edges. A long task has a column for each phase, read from left to right, so that it fits a screen. In it,
+old phases are one box each, and an edge that does not lead to the next step becomes a note in its target's box, because
+Mermaid gives up the columns if edges cross them.
 """
 
 from __future__ import annotations
@@ -202,7 +202,8 @@ def _fold(state: CanvasState, nodes: Sequence[str]) -> CanvasState | None:
 def _unfold(state: CanvasState, nodes: Sequence[str]) -> CanvasState | None:
     """Unfold the whole canvas, or all its groups if it is unfolded already; None if nothing is folded.
 
-    With `nodes`, dissolve only the outermost groups that contain them. Raises InvalidInput for a node in no group.
+    With `nodes`, dissolve only the outermost groups that contain them. Raises InvalidInput for an unknown node, and
+    for a node in no group.
     """
     groups = state.groups
     if not nodes:
@@ -271,7 +272,7 @@ PLAIN = {"⏸": "‖"}
 SHORT = 14
 """The most boxes that are drawn from top to bottom; more are drawn in columns."""
 BOXES = 60
-"""The most boxes, as far as finished phases can be folded."""
+"""The most boxes in columns, if enough steps can be folded."""
 
 _LOOKS: dict[StepStatus, tuple[str, str]] = {
     "doing": ("▶", "fill:#e3f0ff,stroke:#1a66cc,color:#0b2a55"),

@@ -1,8 +1,8 @@
 """The stand-in of an offloaded tool result: a one-line summary and a typed preview, made without a model.
 
     synopsis      tries the formats in order; each describes a result in a `SynopsisDraft`
-    page          the bounded view of a result (lines, numbers, wrapping removed), and the focus of its call
-    preview       renders a draft within its budget: facts, lines, and key words of the rest
+    page          the bounded view of a result (numbered lines without wrapping), and the focus of its call
+    preview       renders a draft within its budget: facts, lines, and key words of the other lines
     rare          finds unusual rows
     instructions  removes passages that read like instructions to a model
 

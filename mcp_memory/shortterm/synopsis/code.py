@@ -54,7 +54,7 @@ def commits_in(lines: Sequence[PageLine]) -> list[Commit]:
 
 
 def subjects(commits: Sequence[Commit]) -> list[str]:
-    """Return a line for each of the first commits, and a line with the number of the others."""
+    """Return a line for each of the first commits, and a line with the number of further commits."""
     more = len(commits) - SHOWN
     return [f"{commit} (line {commit.at})" for commit in commits[:SHOWN]] + ([f"and {more:,} more"] if more > 0 else [])
 
@@ -85,7 +85,7 @@ def describe_commits(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgrammingLanguage:
-    """Line patterns of a language: definitions, imports, and typical lines."""
+    """A language, with patterns of its definitions, its imports, and its typical lines."""
 
     name: str
     content_type: str
@@ -122,7 +122,7 @@ MARKDOWN = re.compile(r"#{2,6} \S|```|\s*[-*] \[|\[[^\]]+\]\(")
 
 
 def describe_code(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
-    """Describe code if half of the lines are typical of a language, or fewer if the call names such a file."""
+    """Describe code if half of the lines are typical of a language, or fewer if the call names a file in it."""
     language = _guess(page, focus)
     if language is None:
         return None
@@ -206,6 +206,8 @@ NAMED = re.compile(r"(?:def|class|func|fn|function|interface|struct|impl)\s+([\w
 
 @dataclass(slots=True)
 class Changed:
+    """A changed file: `what` is a note such as `, new file`, `inside` names the changed functions."""
+
     path: str
     at: int
     added: int = 0

@@ -41,9 +41,9 @@ _ALPHABETIC = "\u0530"  # the scripts below it (Latin, Greek, Cyrillic) separate
 
 
 def quiet_synopsis(text: str, describe: Callable[[str], Synopsis], *, budget_chars: int | None = None) -> Synopsis:
-    """Return the description of a text without passages that read like instructions, and with their number.
+    """Return the description of a text without passages that read like instructions, with a note of how many there are.
 
-    Its preview has at most `budget_chars` characters, if not None.
+    If `budget_chars` is not None, the preview has at most that many characters.
     """
     made = describe(text)
     lines = text.count("\n") + 1
@@ -77,7 +77,7 @@ def quiet_synopsis(text: str, describe: Callable[[str], Synopsis], *, budget_cha
 def _orders(text: str, shown: _Shown, sizes: Iterable[re.Pattern[str]]) -> list[tuple[int, int]]:
     """Return the spans of the smallest quoted passages that read like instructions, in order.
 
-    The meaning is judged only for sentences, because that takes most of the time. A sentence
+    Only sentences are judged by their meaning, because this takes most of the time. A sentence
     flagged only as a call is not removed by itself: the line around it is judged.
     """
     orders: list[tuple[int, int]] = []
@@ -120,7 +120,7 @@ class _Shown:
         return _Shown(" ".join(text.split()), _letters(text), _words(text))
 
     def has(self, passage: str) -> bool:
-        """Return whether a part of a passage, or some of its words, are in the description."""
+        """Return whether the description has a part of a passage, or many of its words."""
         letters = _letters(passage)
         if len(letters) < _SHORTEST:
             return False
@@ -138,7 +138,7 @@ def _letters(text: str) -> str:
 
 
 def _words(text: str) -> set[str]:
-    """Return the longer words of a text; of scripts with short words or without spaces, every two letters."""
+    """Return the longer words of a text; except in Latin, Greek and Cyrillic script, pairs of adjacent letters."""
     words: set[str] = set()
     for token in _TOKEN.findall(_as_it_looks(text)):
         letters = _NO_LETTERS.sub("", token)

@@ -1,8 +1,8 @@
 """JSON and JSON lines: the shape, and as many of the values as fit.
 
 Bounds: up to `PARSED` characters are parsed completely; of longer, broken or deeply nested text, `SKIMMED` characters
-are read by a loop that closes every open bracket, and the summary mentions it. `ROWS` parts of `LEAF_CHARS` characters
-each are searched for key words, and named by their JSON paths.
+are read by a loop that closes every open bracket, and the summary says so. At most `ROWS` parts of at most `LEAF_CHARS`
+characters each are searched for key words, and named by their JSON paths.
 
 A short value is rendered completely in fewer characters: keys without quotes, rows of equal objects as a table.
 """
@@ -42,7 +42,7 @@ def render(value: Json) -> str:
 
 
 def label_of(row: dict[str, Json]) -> str:
-    """Return the name of an object: its id, name, title … or its first string or integer, else ""."""
+    """Return a label of an object, such as its id or name, or its first string or integer; "" if it has none."""
     keys = {str(key).lower(): key for key in row}
     labels = [k for name in LABELS for k in keys if k == name]
     labels += [k for k in keys if k.endswith(("_id", "_number", "_name", "id", "name"))]
@@ -143,7 +143,7 @@ def _scalar_in_all(rows: list[dict[str, Json]], column: str) -> bool:
 
 
 def _inner_keys(rows: list[dict[str, Json]], column: str) -> list[str]:
-    """Return the keys of a column of small objects if all have the same, and no nested values."""
+    """Return the keys of a column of small objects; empty unless all have the same keys and no nested values."""
     cells = [row.get(column) for row in rows]
     keys = list(cells[0]) if isinstance(cells[0], dict) else []
     for cell in cells:
@@ -189,7 +189,7 @@ def is_prose(parts: Sequence[PageLine]) -> bool:
 
 
 def with_addresses(parts: Sequence[PageLine], focus: Focus) -> Iterator[PageLine]:
-    """Yield the parts without web addresses in their text; the few most relevant keep one in their name."""
+    """Yield the parts without web addresses in their text; the two most relevant parts have theirs in their name."""
     near = {part.number for part in focus.ranked(parts, lambda part: part.text)[:ADDRESSES]}
     for part in parts:
         address = ADDRESS.search(part.text)
@@ -198,7 +198,7 @@ def with_addresses(parts: Sequence[PageLine], focus: Focus) -> Iterator[PageLine
 
 
 def columns_of(value: Json, focus: Focus) -> list[str]:
-    """Return a line for each column of the first array of at least `MANY_ROWS` objects, else nothing."""
+    """Return a line for each column of the first array of at least `MANY_ROWS` objects; empty if there is none."""
     for _, rows in _tables(value):
         if len(rows) >= MANY_ROWS:
             columns = list(dict.fromkeys(key for _, row in rows[:200] for key in row))
@@ -207,9 +207,9 @@ def columns_of(value: Json, focus: Focus) -> list[str]:
 
 
 def rare_in(value: Json, *, torn: bool) -> Iterator[str]:
-    """Yield the rows that differ from the rest of their array, each with its place and its rare values.
+    """Yield the rows that differ from most rows of their array, each with its place and its rare values.
 
-    If `torn`, the text is incomplete, so the last row lacks cells and is left out.
+    If `torn`, the text is incomplete, so the last row may lack cells and is left out.
     """
     for key, labelled in _tables(value):
         flat = [dict(_flat(row)) for _, row in labelled]
@@ -277,7 +277,7 @@ def _leaves(value: Json) -> Iterator[str]:
 
 
 def _number(value: float) -> str:
-    """Return the digits, except of a huge number, which would take too long."""
+    """Return the digits of a number, or a phrase for a huge number, whose digits would take too long."""
     return f"{value!r:.40}" if not isinstance(value, int) or abs(value) < 10**30 else "a very large number"
 
 
@@ -338,7 +338,7 @@ def _load(text: str) -> Json:
 
 
 def _load_lines(text: str) -> list[Json]:
-    """Return the values of JSON lines; empty unless there are at least two and all except the last parse."""
+    """Return the values of JSON lines; empty unless there are at least two and all, or all but the last, parse."""
     rows: list[Json] = []
     pieces = text[:PARSED].split("\n")
     for at, piece in enumerate(pieces[:ROWS]):
@@ -425,7 +425,7 @@ def _summary(value: Json, focus: Focus, kind: str, title: str, *, by_label: bool
 
 
 def _parts(value: dict[str, Json], focus: Focus) -> Iterator[str]:
-    """Yield keys with short values: errors first, then those that match the call, then in order."""
+    """Yield up to nine keys with short values, errors first; keys that match the call are preferred."""
     keys = list(value)
     ranked = sorted(keys[:200], key=lambda k: (str(k).lower() not in FAILED_KEYS, -focus.of(f"{k}"), keys.index(k)))
     for key in sorted(ranked[:9], key=lambda k: (str(k).lower() not in FAILED_KEYS, keys.index(k))):

@@ -1,11 +1,11 @@
 """Results with an item per line: search hits, directory listings and tables.
 
-Hits of `grep -n`, `grep -r`, ripgrep with and without headings, and compilers' `file:line:col: message` are regrouped:
-each file once with its lines, the most relevant first. Listings of `ls -la`, `ls -R`, `find`, `tree`, globs and trees
-as JSON: counts by kind, and the notable files.
+Hits of `grep -n`, `grep -r` and ripgrep with and without headings: counts by file, the most relevant files first.
+Compilers' `file:line:col: message`: counts of errors and warnings. Listings of `ls -la`, `ls -R`, `find`, `tree`, globs
+and trees as JSON: counts by kind, and the notable files.
 
 Tables are CSV, TSV, pipe tables (Markdown, psql) and columns aligned by spaces: columns with their range or their
-most common values, the number of rows, the first and last rows, and rows that match the call.
+most common values, the number of rows, the first and last rows, and rows that match the call or are unusual.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ SEPARATOR = "--"
 
 @dataclass(frozen=True, slots=True)
 class SearchHit:
+    """A search hit or context line: `line` is its number in the file, `at` its line number in the result."""
+
     path: str
     line: str
     text: str
@@ -278,7 +280,7 @@ class TextTable:
     columns: list[str]
     rows: list[list[str]]
     at: list[int]
-    """Raw line of each row."""
+    """The line number of each row in the raw text."""
 
 
 def describe_table(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
@@ -308,7 +310,7 @@ def describe_table(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
 
 
 def _delimited(page: ResultPage, mark: str) -> TextTable | None:
-    """Parse CSV and the like; the first line is the header unless it has numbers."""
+    """Parse a table with `mark` between cells; the first row is the header unless it has numbers or equal cells."""
     need = 3 if mark in ",;" else 2
     counts = Counter(line.text.count(mark) for line in page.sample)
     cells, agree = counts.most_common(1)[0]
@@ -381,7 +383,7 @@ def _upright(lines: Sequence[PageLine], starts: list[int]) -> bool:
 
 
 def describe_columns(columns: Sequence[str], rows: Sequence[Sequence[str]], focus: Focus) -> list[str]:
-    """Return a line for each of the first thirty columns: its range, its values with their counts, or some of them."""
+    """Return a line for each of the first thirty columns: its range, its values with counts, or some values."""
     return [_column(columns, rows, at, focus) for at in range(min(30, len(columns)))]
 
 

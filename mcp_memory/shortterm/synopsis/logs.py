@@ -4,8 +4,8 @@ Logs: lines of each level, the time span, the first and last error, repeated mes
 template: the same words with other numbers, ids and quoted parts are one message.
 
 Stack traces of Python, JavaScript, Java, Go and Rust: the exception, and its place in the user's own code. Frames in
-installed packages, the standard library and a runtime are skipped as long as others remain. Logs and test runs use them
-too. One pass over the lines of the page.
+installed packages, the standard library and a runtime are skipped if any other frames remain. Descriptions of logs and
+test runs use stack traces too. The lines of a page are read in one pass.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Frame:
     line: str
     name: str
     at: int
-    """Line of the raw text."""
+    """Line number in the raw text."""
 
     @property
     def own(self) -> bool:
@@ -284,7 +284,7 @@ def _repeated(messages: dict[str, list[PageLine]], focus: Focus) -> list[str]:
 def _picks(
     levels: dict[str, list[PageLine]], traces: list[Trace], messages: dict[str, list[PageLine]]
 ) -> dict[int, float]:
-    """Return the weights of errors and rare messages, by line number."""
+    """Return the weights of lines worth quoting, such as errors and rare messages, by line number."""
     picks = {lines[0].number: 1.0 / len(lines) for lines in messages.values() if len(lines) <= 3}
     for level, weight in (("WARN", 2.0), ("5xx", 3.0), ("4xx", 1.5), ("ERROR", 4.0), ("FATAL", 6.0)):
         if lines := levels.get(level):

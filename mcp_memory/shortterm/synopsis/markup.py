@@ -1,7 +1,7 @@
 """HTML and Markdown: title, headings with line numbers, running text, and links that the call asked for.
 
-Bounds: the first `READ` characters of HTML, scanned once from left to right. The parser of the standard library takes
-minutes for 200,000 comments that are never closed, and raises on some marked sections.
+The first `READ` characters of HTML are scanned once from left to right. The parser of the standard library is not used,
+since it takes minutes for 200,000 comments that are never closed, and raises on some marked sections.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ BLOCKS = frozenset(_BLOCK_NAMES.split())
 
 @dataclass(slots=True)
 class Reading:
-    """The result of one scan of HTML. A block is (tag, line, text)."""
+    """The result of a scan of HTML, and the block being read (`tag` to `link`). A block is (tag, line, text)."""
 
     blocks: list[tuple[str, int, str]] = field(default_factory=list[tuple[str, int, str]])
     links: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])

@@ -2,11 +2,11 @@ r"""A page, the bounded view of a tool result that every format works on, and it
 
 Bounds: at most `HEAD` characters and `HEAD_LINES` lines from the beginning and `TAIL` and `TAIL_LINES` from the end
 become lines, each up to `WIDTH` characters. Beyond that only newlines are counted. Line numbers are those of the raw
-text, 1-based; a line ends only at "\n". Wrapping is removed first: an exit code with an `<output>` element around it,
-and the line numbers that a file viewer prints before each line.
+text, 1-based; a line ends only at "\n". Wrapping is removed first: an exit code, elements such as `<output>`, and the
+line numbers that a file viewer prints before each line.
 
-Focus: words of the arguments count three times those of the talk, and a word on many lines of the result counts less.
-Matching ignores case and works inside longer names.
+Focus: words of the arguments count three times as much as words of the talk, their paths half as much; a word on many
+lines of the result counts less. Matching ignores case and works inside longer names.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class ResultPage:
 
     text: str
     lines: tuple[PageLine, ...]
-    """All lines, or if not `whole` the lines of head and tail."""
+    """All lines; if not `whole`, the lines of the head and the tail."""
     raw: str
     """The original result with its wrapping, to which `chars` and `total_lines` refer."""
     chars: int
@@ -301,7 +301,7 @@ CODE = re.compile(r"[A-Z0-9]{3}")
 
 
 def terms_in(text: str) -> list[str]:
-    """Return words of at least four letters, codes and numbers of three, names and paths, in order."""
+    """Return words, names and paths of at least four characters, and codes and numbers of three, in order."""
     return [term for term, _ in located_terms([text])[0]]
 
 

@@ -1,13 +1,14 @@
 """The preview of a result within its budget: header, facts, lines by weight, and key words of the lines between.
 
-All in the order of the text: `33 return gate.close() … lock ferry_gate` is line 33 and words of the lines below it;
-`40 … words` begins at line 40. In code a run begins with the name that is defined there. Values and running text have
-only key words after a place. The budget is in characters and never exceeded; the preview does not repeat the summary.
+Lines and key words are in the order of the text: `33 return gate.close() … lock ferry_gate` is line 33 and words of the
+lines below it; `40 … words` begins at line 40. In code a run begins with the name that is defined there. Values and
+running text have only key words after a place. The budget is in characters and never exceeded; the preview does not
+repeat the summary.
 
 Key words: each once, in the order of the text; words of a clause stay together, like a telegram: `help operate machine
 speed, changing approach`. Words that the reader already has (in the call, the talk, the preview so far) are omitted,
 except defined names. Cheap words are preferred: short words to long paths, running text (comments and docstrings too)
-to code, repeated words to single words. Bounds: `SEEN` words.
+to code, repeated words to single words. At most `SEEN` words are considered.
 
 The room depends on the use of a result. A verdict (tests, traces, logs, diffs, listings) needs a few lines. Code, hits
 and values are needed again name by name, so their room grows with them. Running text needs little room.
@@ -53,7 +54,7 @@ SPOKEN, COUNTED, PLACED = 1.5, 0.4, 0.5
 NAMED = 3.0
 """The worth of a defined name relative to other words, because its run is about it."""
 REPEATED = (1.0, 1.25, 1.7)
-"""In running text, words repeated two or three times show the subject."""
+"""The worth of words that running text has once, twice, or more often; repeated words show the subject."""
 UNGUESSED = 2.0
 """The worth of an id, which is higher than its tokens suggest because it cannot be paraphrased."""
 PHRASE = 6
@@ -63,11 +64,13 @@ COMMA = 0.3
 """Tokens of the separator between phrases; less than 1, because long phrases read better."""
 STOPS = re.compile(r"[.,;:!?()\[\]|\n—。，<>{}=]")
 GOLDEN = 0.618033988749895
-"""The fractional parts of its multiples are evenly spread: equally good words are taken from all parts of the text."""
+"""The fractional parts of its multiples are evenly spread, so equally good words come from all parts of the text."""
 
 
 @dataclass(slots=True)
 class _GistWord:
+    """A key word: the number of its piece (`at`), its place among all words, and its worth per token."""
+
     at: int
     place: int
     worth: float
@@ -90,7 +93,7 @@ def gist(
     """Return runs of key words, each named after its first piece, in at most `room` characters with a `GAP` for each.
 
     Words in `seen` are omitted. A run ends before a number in `breaks`, or `span` after its first piece. `numbers` is
-    the worth of a number relative to a word: low in code, where most are line numbers, equal in data. With `listed`,
+    the worth of a number relative to a word: low in code, where many are line numbers, equal in data. With `listed`,
     names and values next to a phrase are separated from it like words of running text. Names in `defined` are
     preferred, even if seen.
     """
@@ -217,11 +220,11 @@ class Room:
     share: float
     most: int
     lines: float
-    """The share of quoted lines; the rest is gist."""
+    """The share of quoted lines; the remaining room is for the gist."""
     runs: int
     """The least number of runs in the gist of a long text."""
     numbers: float
-    """The worth of a number relative to a word: low if most are line numbers, 1 in data."""
+    """The worth of a number relative to a word: low if most numbers are line numbers, 1 in data."""
 
     def of(self, chars: int) -> int:
         """Return the room for a result of `chars` characters."""
@@ -302,7 +305,7 @@ def preview(draft: SynopsisDraft, page: ResultPage, focus: Focus, *, summary: st
 
 
 def _header(draft: SynopsisDraft, page: ResultPage) -> str:
-    """Return facts missing from the summary: the number of lines, and the part that was not read."""
+    """Return facts missing from the summary, such as the number of lines, and whether the middle was not read."""
     parts = [count_of(page.total_lines, "line")] if page.total_lines > FEW_LINES else []
     if not page.whole:
         parts.append("head and tail were read, not the middle")
@@ -312,8 +315,7 @@ def _header(draft: SynopsisDraft, page: ResultPage) -> str:
 
 
 GIST_LINES, GIST_CHARS = 3_000, 66
-"""The source of the gist: lines at the beginning and the end, and characters per character of gist, at least
-`GIST_LEAST`."""
+"""The most lines, and characters per character of gist (but at least `GIST_LEAST`), from which words are chosen."""
 GIST_LEAST = 40_000
 LINE_LEAST, LINE_SHOWN = 70, 160
 CANDIDATES = 500

@@ -1,9 +1,9 @@
 """Finds unusual rows: the two jobs that failed, the pod that restarts, an amount ten times larger than all others.
 
 Works on rows of cells from any format. A row is rare because of a value that few rows have in a column with few
-different values, of a cell that few rows fill (or leave empty), or of a number far outside the range of the others. A
-column in which too many rows differ (ids, free text, a long tail of numbers) is ignored.
-One pass over each column, and one sort if it has numbers.
+different values, of a cell that few rows fill (or leave empty), or of a number far outside the range of other numbers.
+A column in which too many rows differ (ids, free text, a long tail of numbers) is ignored. Each column is read once,
+and sorted once if it has numbers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mcp_memory.shortterm.synopsis.page import clip
 LEAST_ROWS = 8
 """With fewer rows, none is rare."""
 FEW = 0.05
-"""A value is rare in at most this share of the rows, and in a single row of any table."""
+"""A value is rare if at most this share of the rows, or a single row, has it."""
 KINDS = 12
 """With more different values, a column has no common value."""
 FAR = 5.0

@@ -73,7 +73,7 @@ PROBE = 20_000
 BYTES = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f-\x9f\ufffd\ud800-\udfff]")
 BASE64 = re.compile(r"(?:data:[\w/+.-]+;base64,)?[A-Za-z0-9+/_-]{400,}={0,2}\Z")
 RUN = 30
-"""The least characters of base64 between white space; words have fewer."""
+"""The least mean number of characters of base64 between white space; words have fewer."""
 FIELD = re.compile(r"\s*(?:[-*] )?(?P<key>[A-Za-z_][\w .()/-]{0,48}?)\s*(?::|=|\s=>|\.{3,})\s+?(?P<value>\S.*)")
 TROUBLE = re.compile(
     r"\b(?:error|errors|failed|failure|fatal|cannot|could not|denied|not found|no such|invalid|exception|warning)\b",
@@ -137,7 +137,7 @@ def describe_fields(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
 
 
 def describe_rest(page: ResultPage, focus: Focus) -> SynopsisDraft:
-    """Describe any text by its first and last line, trouble, and lines that match the call."""
+    """Describe any text by its first and last line, and lines with errors, rare forms, or words of the call."""
     if not page.sample:
         return SynopsisDraft(
             kind="text", summary=f"{page.total_lines:,} lines, all blank where they were read", score=2

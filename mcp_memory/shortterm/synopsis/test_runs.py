@@ -1,6 +1,7 @@
 """Test runs: pytest, unittest and Django, jest and vitest, go test, cargo test.
 
-Returns the counts and every failure's name with its one-line reason. Runners are recognised by their last line.
+A run is described by its counts and each failure's name with a one-line reason. Runners are recognised by the line that
+ends their output.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ BANNER = re.compile(r"[=_-]{6}|(?:platform|rootdir|plugins|cachedir|configfile|c
 
 @dataclass(frozen=True, slots=True)
 class TestFailure:
+    """A failed test: its name, the reason, and the number of a line about it."""
+
     name: str
     why: str
     at: int
@@ -34,6 +37,8 @@ class TestFailure:
 
 @dataclass(frozen=True, slots=True)
 class TestRun:
+    """A test run. `counts` is a text such as `2 failed, 40 passed`, `end` the line by which it was recognised."""
+
     runner: str
     total: int | None
     counts: str
