@@ -147,7 +147,7 @@ class Issuer:
         return self._keys.get(kid) if isinstance(kid, str) else None
 
     async def _fetch_keys(self) -> dict[str | None, PyJWK]:
-        """Return the issuer's keys by their ids. Raises Unreachable."""
+        """Return the issuer's keys by their ids. Raises Unreachable if they cannot be fetched."""
         import httpx2
         import jwt
 

@@ -63,7 +63,7 @@ class Memory(TurnVerbs, StatementVerbs, PageVerbs, TaskVerbs, AdministrationVerb
     def in_space(self, space: str) -> Memory:
         """Return the verbs over another space of the same store. Raises InvalidInput for an impossible name.
 
-        They work as long as this Memory is open. This creates nothing: a space exists once something is stored in it.
+        They work while this Memory is open. No space is created: a space exists once something is stored in it.
         """
         from mcp_memory.service.scheduler import Scheduler
 
@@ -98,8 +98,8 @@ async def open_memory(
     """Open a store and yield its verbs. At the end of the block, stop the background work and close the store.
 
     `overrides` are settings by name (`home=…`, `space=…`); `now`, `embedder` and `llm` replace the clock and the
-    configured models (a string is the setting). `what` is the purpose shown to other processes. Raises
-    StoreUnavailable and InvalidInput.
+    configured models (a string is the setting). `what` is the purpose shown to other processes. Raises InvalidInput
+    for invalid settings, StoreUnavailable if the store cannot be opened.
     """
     build = partial(_build, settings, overrides, now or (lambda: datetime.now(UTC)), embedder, llm, what)
     parts = await anyio.to_thread.run_sync(build)

@@ -138,7 +138,7 @@ def day(moment: datetime) -> str:
     return f"{moment:%Y-%m-%d}"
 
 
-# --- one function an answer -------------------------------------------------------------------------
+# --- one function per answer ------------------------------------------------------------------------
 
 
 def _render_recorded(answer: Recorded) -> str:

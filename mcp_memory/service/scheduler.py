@@ -117,8 +117,7 @@ class Scheduler:
     def answer(self, id: str, reply: str) -> Applied:
         """Apply the agent's reply.
 
-        Raises InvalidInput if it is unusable, Conflict if the job is done or another's, NotFound for an unknown
-        job.
+        Raises InvalidInput if it is unusable, Conflict if it comes too late, NotFound for an unknown job.
         """
         job = self._store.read(self._space, job_rows.by_id, id)
         if job.state == "done":

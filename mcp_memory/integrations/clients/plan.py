@@ -1,7 +1,7 @@
 """Plans the changes of an installation or removal, shows them as a diff, and writes them.
 
 Installing twice changes nothing the second time. Uninstalling restores every byte, or deletes a file that did not exist
-before, unless others wrote to it; then only our part is removed. No record of the installation is needed: the original
+before, unless it was edited since; then only our part is removed. No record of the installation is needed: the original
 is the backup next to the file. If adding our part to the original and removing it again gives the same text as removing
 it from the file, the rest of the file counts as unchanged.
 
@@ -218,7 +218,11 @@ def standalone_text(part: ConfigPart) -> str:
 
 
 def plan_install(part: ConfigPart) -> ConfigChange:
-    """Plan to add our part to its file. Raises InvalidInput, Refused or StoreUnavailable; nothing is written."""
+    """Plan to add our part to its file; nothing is written yet.
+
+    Raises InvalidInput if the file cannot be parsed, Refused if it must not be edited, StoreUnavailable if it cannot be
+    read.
+    """
     file = read_config(part.path)
     text = decode(file.data, part.path)
     before = _parse(text, part.format, part.path)

@@ -27,7 +27,7 @@ from mcp_memory.core.private_files import make_folder, open_private
 from mcp_memory.core.regular_files import read_regular, remove_own
 
 PROTOCOL = b"mcp-memory-hook/1"
-"""The first word of a hook, followed by a nonce. For the rest see `command._is_proven` and `HookDaemon._serve`."""
+"""The first word of a hook, followed by a nonce. For the reply see `command._is_proven` and `HookDaemon._serve`."""
 
 ACKNOWLEDGED = b"\n"
 """The last byte from a hook: it has received the answer."""
@@ -38,7 +38,7 @@ _MAX_CONFIG = 2**20
 
 @dataclass(frozen=True, slots=True)
 class DaemonFiles:
-    """The files of a home's daemon: home, the space named by command line or environment, and the settings key."""
+    """The files of a daemon of `home` with the settings `key`; the command line or environment may name a `space`."""
 
     home: Path
     space: str | None
@@ -86,7 +86,7 @@ def endpoint_files(home: Path) -> list[Path]:
 
 
 def make_folders(files: DaemonFiles) -> None:
-    """Create missing folders, including the home. Raises OSError."""
+    """Create missing folders, including the home. Raises OSError if that fails."""
     make_folder(files.waiting)
 
 
@@ -146,7 +146,7 @@ def _replace_private(file: Path, data: bytes) -> None:
 
 
 def proof(token: str, role: str, nonce: bytes) -> bytes:
-    """Return the proof of the token for a nonce; the role is part of it, so that no side can replay the other's."""
+    """Return the proof of the token for a nonce; the role is part of it, so that no side can replay the proof it got."""
     return blake2b(nonce, key=token.encode(), person=role.encode()[:16], digest_size=16).hexdigest().encode()
 
 

@@ -102,7 +102,7 @@ class UnreadableLine(ValueError):
 
 
 def parse(line: bytes) -> Message | list[Any]:
-    """Return the message or batch of a line. Raises NotAMessage and UnreadableLine."""
+    """Return the message or batch of a line. Raises NotAMessage if it is neither, UnreadableLine if that is unclear."""
     try:
         value: Any = json.loads(line)
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
@@ -115,7 +115,7 @@ def parse(line: bytes) -> Message | list[Any]:
 
 
 def to_line(message: Message) -> bytes:
-    """Serialize a message. Raises ValueError for a number that JSON cannot represent, RecursionError.
+    """Serialize a message. Raises ValueError for a number that JSON cannot represent, RecursionError for deep nesting.
 
     A lone surrogate is written as an escape, as it came.
     """

@@ -60,7 +60,7 @@ class _ExportManifest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parcel:
-    """An open export whose members match its manifest. `spaces` has its counts by kind."""
+    """An open export whose members match its manifest. `spaces` has the numbers of its rows by space and kind."""
 
     name: str
     home: str
@@ -68,7 +68,7 @@ class Parcel:
     _packed: zipfile.ZipFile
 
     def rows(self, space: str, kind: type[R]) -> Iterator[R]:
-        """Yield the rows of a kind, in order. Raises InvalidInput, naming the first invalid line."""
+        """Yield the rows of a kind, in order. Raises InvalidInput at an invalid line, which it names."""
         name = data_name(space, next(word for word, row_type in KINDS.items() if row_type is kind))
         for number, line in enumerate(_lines(self._packed, name, self.name), start=1):
             try:

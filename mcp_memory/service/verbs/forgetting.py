@@ -54,7 +54,7 @@ class PurgeReport:
     atoms: int
     refs: int
     shredded: bool
-    """False if other processes kept reading: the write-ahead log may still have some of it. Call again."""
+    """False if other processes kept reading: the write-ahead log may still have erased words. Call again."""
     beside: Sequence[HomeProcess] = ()
     """The other processes that have the home open."""
     proof: Proof | None = None
@@ -66,7 +66,7 @@ class PurgeReport:
     copies: Sequence[str] = ()
     """Backups, exports and quarantine folders in the home with rows that this purge or an earlier one erased."""
     deleted: Sequence[str] = ()
-    """Such copies that were deleted."""
+    """Copies with erased rows that were deleted."""
     repeated: Sequence[str] = ()
     """Ids of retained results and tasks with a step, summary, goal or label that repeats erased words."""
     bucket: str | None = None
@@ -117,7 +117,7 @@ class ForgettingVerbs(Verbs):
         undo: str | None = None,
         also: bool = False,
     ) -> Forgotten:
-        """Take turns, atoms and refs out of every search; with `undo`, restore those of a tombstone.
+        """Take turns, atoms and refs out of every search; with `undo`, restore the rows of a tombstone.
 
         Only rows that match all of ids, query, session and time are chosen. By ids alone it acts at once; otherwise
         it is a dry run, unless `dry_run` is False. Other rows with the same content are returned in `Forgotten.also`;
@@ -242,7 +242,7 @@ class ForgettingVerbs(Verbs):
 
     @in_thread
     def tombstones(self, *, limit: int | None = None) -> list[Tombstone]:
-        """Return all tombstones, or the last `limit`, oldest first, including undone and purged ones."""
+        """Return all tombstones, or the last `limit`, oldest first, even if they are undone or purged."""
         rows = self._store.read(self.space, tombstone_rows.tombstones)
         return rows if limit is None else rows[max(0, len(rows) - limit) :]
 
