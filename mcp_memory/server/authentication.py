@@ -244,7 +244,7 @@ def read_local_token(home: Path) -> str | None:
 
 
 def make_local_token(home: Path) -> str:
-    """Create the machine's token and return it; if another process has just created one, return that.
+    """Create the machine's token and return it, or return the token that another process has just created.
 
     Raises Refused if it cannot be stored.
     """

@@ -62,7 +62,7 @@ from mcp_memory.service.shared_memory import SharedMemory
 DEFINITIONS_FILE = Path(__file__).with_name("tool_definitions.json")
 """The definitions of the tools as `tools/list` gives them, written by `scripts/write_tool_definitions.py`.
 
-Building them from the signatures in `tools` takes 0.1 s, and importing those 0.2 s more, while a client waits. A test
+Building them from the signatures in `tools` takes 0.1 s, and importing `tools` 0.2 s more, while a client waits. A test
 compares the file with the signatures, byte for byte.
 """
 

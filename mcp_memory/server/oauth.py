@@ -209,7 +209,7 @@ def token_user(claims: dict[str, Any]) -> str:
 
 
 def token_spaces(claims: dict[str, Any], claim: str | None) -> tuple[str, ...]:
-    """Return the spaces of a token: those in the configured claim, or without one a space for its user.
+    """Return the spaces of a token: from the configured claim, or a space for its user if no claim is configured.
 
     Empty if the claim is missing or contains an invalid name.
     """

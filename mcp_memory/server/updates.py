@@ -174,7 +174,7 @@ class Updates:
     async def _check_for_changes(self, memory: Memory, notifications: TaskGroup) -> None:
         """Notify the listeners of each changed space, in separate tasks: no space waits for clients of another.
 
-        If there are too many feeds, those without listeners are dropped first.
+        If there are too many feeds, feeds without listeners are dropped first.
         """
         active_feeds = {space: feed for space, feed in self._feeds.items() if feed.has_listeners}
         if len(self._feeds) > _MAX_FEEDS:

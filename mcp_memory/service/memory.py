@@ -5,7 +5,7 @@ and never block the event loop: each runs in a worker thread, which finishes eve
 write is complete. They return answers of `core.types` and raise errors of `core.errors`.
 
 All spaces of a store share the file, the models, the index and a single scheduler thread, so a thousand spaces cost
-little more than one. The first space is open from the start, others from their first use; the least recently used
+little more than one. The first space is open from the start, other spaces from their first use; the least recently used
 spaces are closed, and opened again on demand.
 
 `compress` is for programs that are not async: it opens the memory, compresses and closes it again.
@@ -197,7 +197,7 @@ def _build(
 
 
 def _judge_row(store: Store, now: Callable[[], datetime], space: str, going_on: Callable[[], bool]) -> bool:
-    """Judge a turn of a space that was stored unjudged; return whether there was one."""
+    """Judge a turn of a space that was stored unjudged; return whether there was any."""
     if not store.read(space, quarantine_rows.unjudged, limit=1):  # most spaces have none: skip the slow import
         return False
     from mcp_memory.longterm.verification.trust import judge_waiting

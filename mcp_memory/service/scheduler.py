@@ -126,7 +126,7 @@ class Scheduler:
         return self._apply(job, stage.basis.model_validate_json(job.basis), parse(reply, stage.reply))
 
     def reject_reply(self, id: str, reason: str) -> bool:
-        """Note an unusable reply; return whether the agent may try again. The second one parks the job."""
+        """Note an unusable reply; return whether the agent may try again. The second such reply parks the job."""
         if id not in self._rejected:
             self._rejected.add(id)
             return True
@@ -139,7 +139,8 @@ class Scheduler:
     def run(self, model: MeteredModel, *, eager: bool = False) -> bool:
         """Run one due job with the model; return False when there is none.
 
-        Raises ModelFailed, with the job parked, and Refused, with the job released, when the model may not be asked.
+        Raises ModelFailed, with the job parked, if the model fails; Refused, with the job released, if it may not be
+        asked.
         """
         leased = self._lease_next(holder=self._holder, lease=self._lease, eager=eager)
         if leased is None:

@@ -190,7 +190,7 @@ class ConfigChange:
 
 
 def find_installed(part: ConfigPart) -> tuple[dict[str, Any] | None, bool]:
-    """Return the entry of that name, ours or not, and whether our hooks are installed. Raises as `plan_install`."""
+    """Return the entry of that name, ours or not, and whether our hooks are there. Raises as `plan_install` does."""
     document = _parse(decode(read_config(part.path).data, part.path), part.format, part.path)
     with _naming_file(part):
         entry = programs.find_server(document, part.client, part.name) if part.server is not None else None
@@ -258,7 +258,7 @@ def plan_removal(part: ConfigPart) -> ConfigChange:
 
 
 def plan_setting(config: Path, name: str, value: str) -> ConfigChange:
-    """Plan to add a new setting to the `config.toml` of a home. Raises as `plan_install`."""
+    """Plan to add a new setting to the `config.toml` of a home. Raises as `plan_install` does."""
     file = read_config(config)
     check_writable(file)
     text = decode(file.data, config)
@@ -427,7 +427,7 @@ def config_parts(
 
 
 def for_any_client(command: Sequence[str], *, name: str, env: Mapping[str, str]) -> dict[str, Any]:
-    """Return the configuration that most unknown clients expect. Raises InvalidInput as `config_parts`."""
+    """Return the configuration that most unknown clients expect. Raises InvalidInput as `config_parts` does."""
     _check_values(name, command, env)
     return {"mcpServers": {name: programs.server_entry(None, [*command, "serve"], env)}}
 

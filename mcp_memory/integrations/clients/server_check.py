@@ -58,7 +58,7 @@ def environment(entry: Mapping[str, Any], *, from_desktop: bool, environ: Mappin
 def check(entry: Mapping[str, Any], *, from_desktop: bool = False, folder: Path | None = None) -> Greeting:
     """Start the server of an entry in `folder`, complete the handshake, list its tools, open its memory, and stop it.
 
-    Raises Refused with the reason and the last line of the server's stderr.
+    Raises Refused if any of that fails, with the reason and the last line of the server's stderr.
     """
     if not entry.get("command"):
         raise Refused("The entry names no command, so there is nothing to start.")

@@ -5,8 +5,8 @@ The key is a hash of all settings, so hooks with other settings have another dae
 process, whose port another program may use by now. So each side first proves that it knows the token, without sending
 it: a caller sends nothing before the daemon has proven itself.
 
-A hook saves a `PendingLog` if no daemon takes its event, and the daemon saves one for everything it has yet to read, so
-that the next daemon of the same space reads it. Standard library only, because every hook waits for these imports.
+A hook saves a `PendingLog` if no daemon takes its event, and the daemon saves a note for every log it has yet to read,
+so that the next daemon of the same space reads it. Standard library only, because every hook waits for these imports.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def _replace_private(file: Path, data: bytes) -> None:
 
 
 def proof(token: str, role: str, nonce: bytes) -> bytes:
-    """Return the proof of the token for a nonce; the role is part of it, so that no side can replay the proof it got."""
+    """Return the proof of the token for a nonce; the role is part of it, so no side can replay the proof it got."""
     return blake2b(nonce, key=token.encode(), person=role.encode()[:16], digest_size=16).hexdigest().encode()
 
 

@@ -102,7 +102,10 @@ class UnreadableLine(ValueError):
 
 
 def parse(line: bytes) -> Message | list[Any]:
-    """Return the message or batch of a line. Raises NotAMessage if it is neither, UnreadableLine if that is unclear."""
+    """Return the message or batch of a line.
+
+    Raises NotAMessage if the line is neither, UnreadableLine if it is too deep or has too long numbers to know.
+    """
     try:
         value: Any = json.loads(line)
     except (json.JSONDecodeError, UnicodeDecodeError) as error:

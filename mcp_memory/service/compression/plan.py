@@ -140,7 +140,7 @@ def sent_before(items: Sequence[PlanItem]) -> int:
 
 
 class EditPlan:
-    """The edits to make, and `total`, the tokens of the prompt after them. `level` follows from their size before."""
+    """The edits to make. `total` is the tokens of the prompt after them; its initial value decides the `level`."""
 
     def __init__(self, items: Sequence[PlanItem], rules: CompressionRules, overhead: int) -> None:
         self.items = items

@@ -105,7 +105,7 @@ def _has_rows(packed: zipfile.ZipFile) -> bool:
 
 @contextmanager
 def open_export(path: Path, name: str | None = None) -> Generator[Parcel]:
-    """Open an export after checking all of it. Raises InvalidInput, which says why it cannot be imported.
+    """Open an export after checking all of it. Raises InvalidInput with the reason if it cannot be imported.
 
     `name` is the name of the file in errors, by default that of `path`.
     """

@@ -1,4 +1,4 @@
-"""`backup`: a consistent copy of a home in one file, made while others write and verified before it counts.
+"""`backup`: a consistent copy of a home in one file, made while other processes write and verified before it counts.
 
 The database is copied first, with SQLite's backup API. Its rows then name the files and the valid length of each;
 files are immutable up to that length. Line files that were rewritten meanwhile are made from the copied rows, and so

@@ -41,7 +41,7 @@ def store_for_upkeep(home: Path, what: str) -> Generator[EmbeddedStore]:
 
 
 def compact(store: EmbeddedStore, home: Path) -> Compacted:
-    """Compact the database of a home; a large database that others have open is not vacuumed."""
+    """Compact the database of a home; a large database that other processes have open is not vacuumed."""
     before, (free, size) = _size(home), store.free_bytes()
     holders, postponed = other_processes(home), None
     if size > _LARGE and holders and free > _WORTH * size:

@@ -75,7 +75,7 @@ def move(
 ) -> Moved:
     """Copy the memory at an address to another and verify the copy; with `check`, only verify a finished move.
 
-    An address is `sqlite:FOLDER` or a URL of PostgreSQL; `objects` is the bucket of the latter, if it has one. Raises
+    An address is `sqlite:FOLDER` or a URL of PostgreSQL; `objects` is the bucket of the database, if it has one. Raises
     InvalidInput (malformed address, or both of the same engine), NotFound (no memory at the source), Refused (the
     target is not empty), StoreUnavailable (in use, cannot be reached), Damaged (the verification failed).
     """

@@ -110,7 +110,10 @@ class AdministrationVerbs(ForgettingVerbs):
 
     @in_thread
     def revoke_token(self, which: str) -> Token:
-        """Revoke the token of this id or name, in every process at once. Raises NotFound if no valid token has it."""
+        """Revoke the token of this id or name, in every process at once.
+
+        Raises NotFound for an unknown or revoked token.
+        """
         tokens = [token for token in self._store.read_home(home_rows.tokens) if token.revoked_at is None]
         for token in tokens:
             if which in (token.id, token.name):

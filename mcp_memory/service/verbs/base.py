@@ -113,7 +113,7 @@ class Parts:
     ) -> datetime | None:
         """Return the moment that a text names, or None if it is empty; see `intervals.parse_time`.
 
-        Phrases are relative to `now`, by default the current time. Raises InvalidInput that names the argument `what`.
+        Phrases are relative to `now`, by default the current time. Raises InvalidInput, naming `what`, for other texts.
         """
         from mcp_memory.language.when.intervals import parse_time
 

@@ -64,7 +64,7 @@ class PurgeReport:
     provable: bool = True
     """False in PostgreSQL, whose pages, log, standbys and backups keep deleted bytes where we cannot search."""
     copies: Sequence[str] = ()
-    """Backups, exports and quarantine folders in the home with rows that this purge or an earlier one erased."""
+    """Backups, exports and quarantine folders in the home with rows that this or an earlier purge erased."""
     deleted: Sequence[str] = ()
     """Copies with erased rows that were deleted."""
     repeated: Sequence[str] = ()
@@ -298,7 +298,8 @@ class ForgettingVerbs(Verbs):
         Other processes may have the home open: rows and files change in one transaction, and their writes wait while
         the database is rebuilt. Their main memory is not erased. Without tombstones it finishes an interrupted purge,
         and searches the copies in the home (backups, exports, quarantine folders) for rows that earlier purges erased.
-        `delete_copies` deletes those copies. Raises NotFound, changing nothing, if a tombstone cannot be purged.
+        `delete_copies` deletes copies with such rows. Raises NotFound, changing nothing, if a tombstone cannot be
+        purged.
         """
         return self._purge(tombstones, delete_copies=delete_copies)
 

@@ -136,7 +136,7 @@ class PageVerbs(Verbs):
 
     @in_thread
     def scene(self, slug: str) -> Scene:
-        """Return a scene by its slug. Raises NotFound, which lists the scenes."""
+        """Return a scene by its slug. Raises NotFound, with the known slugs, if there is no such scene."""
         from mcp_memory.longterm import scenes
 
         return self._find_scene(slug, scenes.readable_scenes(self._store, self.space))
@@ -194,7 +194,7 @@ class PageVerbs(Verbs):
 
     @in_thread
     def read_persona(self, section: str | None = None) -> Persona:
-        """Return the page about the user, or one section of it. Raises NotFound, which lists the sections."""
+        """Return the page about the user, or a section of it. Raises NotFound for an unknown section."""
         from mcp_memory.longterm import persona
 
         version = self._store.read(self.space, page_rows.persona)
