@@ -178,7 +178,7 @@ def wrong_tokens(memory: Callable[[], Awaitable[Memory]]) -> RateLimit:
 
 @dataclass
 class Rejected(Exception):
-    """A rejected request, with the response to it."""
+    """A request is rejected, with this response."""
 
     status: int
     text: str

@@ -68,7 +68,7 @@ _TOKEN_REQUIRED = "This memory needs its token: send the header `Authorization: 
 
 
 class AuthenticationMiddleware:
-    """ASGI application around `app`, the SDK's application."""
+    """ASGI application that authenticates requests to `app`, the SDK's application."""
 
     def __init__(
         self,
@@ -241,7 +241,7 @@ def _choose_space(scope: Scope, client: ApiClient) -> tuple[Scope, str]:
 
 
 class _GuardedRequest:
-    """Runs a request with two limits: its body must arrive in time, and its stream ends with its token."""
+    """Runs a request with two limits: its body must arrive in time, and its stream ends with the token."""
 
     def __init__(self, credentials: Credentials, client: ApiClient, ended_answer: Rejected) -> None:
         """`ended_answer` is the response if the token ends before anything was sent."""

@@ -59,7 +59,7 @@ class DueStage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingJobs:
-    """Counts of the input that a model would read if all stages ran now."""
+    """The input that a model would read if all stages ran now, as numbers of rows."""
 
     unread: Mapping[str, int] = field(default_factory=dict[str, int])
     """The position of the first unread turn, by session."""

@@ -70,7 +70,7 @@ def _no_step(space: str, going_on: Callable[[], bool]) -> bool:
 
 
 class Indexing:
-    """Makes vectors for rows and queries, and runs the thread. `open_memory` calls `start()` and `close()`."""
+    """Makes vectors of rows and queries, and runs the background thread, which `open_memory` starts and closes."""
 
     def __init__(
         self,

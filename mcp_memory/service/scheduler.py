@@ -54,7 +54,7 @@ def _stages() -> dict[Stage, AnyStage]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeasedJob:
-    """A leased job and its question."""
+    """A leased job, the input for which it was planned (`basis`), and its question."""
 
     job: Work
     basis: BaseModel

@@ -31,7 +31,7 @@ _ATOM = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null
 
 
 class BadJson(ValueError):
-    """Invalid JSON, or not of its dialect; `str(error)` is `line 3, column 7: …`."""
+    """The text is not JSON of the dialect; `str(error)` is `line 3, column 7: …`."""
 
     def __init__(self, text: str, at: int, what: str) -> None:
         ends = [line_break.end() for line_break in re.finditer(r"\r\n|\r|\n", text)]
@@ -344,7 +344,7 @@ def _items(node: JsonNode, new: list[Any]) -> tuple[Kept, Added]:
 
 @dataclass(frozen=True, slots=True)
 class _JsonContainer:
-    """An object or array whose children change."""
+    """An object or array whose children change; `inline` if they are not on separate lines."""
 
     text: str
     node: JsonNode

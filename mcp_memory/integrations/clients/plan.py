@@ -177,7 +177,7 @@ class ConfigPart:
 
 @dataclass(frozen=True, slots=True)
 class ConfigChange:
-    """A file and its new content, None to delete it; whether its backup is created or deleted."""
+    """A planned change of a file. `after` is its new content, None to delete it."""
 
     file: ConfigFile
     after: bytes | None

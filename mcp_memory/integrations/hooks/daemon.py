@@ -167,7 +167,7 @@ async def serve(files: DaemonFiles) -> None:
 
 
 class HookDaemon:
-    """Listens on loopback, and decides when to end."""
+    """Answers hooks on a loopback port, and ends when it is no longer needed."""
 
     def __init__(self, files: DaemonFiles, store: DaemonMemory) -> None:
         self._files = files

@@ -214,7 +214,7 @@ _ENTRY = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),\d{3} (?:WARNING|ERROR) [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """The hooks of a home: how many daemons seem to run, and the failures of the last week, oldest first."""
+    """The state of a home's hooks: `residents` daemons seem to run; `failures` are of the last week, oldest first."""
 
     used: bool
     residents: int

@@ -411,7 +411,7 @@ def _response_texts(result: Any) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class LogFormat:
-    """How an agent writes its logs: whether a value is a line of such a log, and the records of a line."""
+    """The format of an agent's logs: a test for a line, and a function that yields the records of a line."""
 
     is_line: Callable[[Any], bool]
     records: Callable[[LogLine], Iterator[LogRecord]]

@@ -82,7 +82,11 @@ def find_logs(folder: Path, agents: dict[Path, Agent | None]) -> Iterator[AgentL
 
 @dataclass(kw_only=True)
 class LogChunk:
-    """The records of some lines, and the position after them."""
+    """The records of some lines, and the position after them.
+
+    `bad` counts unreadable lines; `torn` is true if the last line is incomplete. `head` and `tail` are hashes by which
+    the log is recognised.
+    """
 
     state: LogState
     clock: datetime

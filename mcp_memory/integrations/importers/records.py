@@ -76,7 +76,7 @@ class SourceValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedTurn:
-    """A turn of a file."""
+    """A turn of a file; `where` is its place in the file, for people."""
 
     where: str
     role: Role

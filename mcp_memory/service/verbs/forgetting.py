@@ -93,7 +93,7 @@ class OverdueRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetentionRun:
-    """A run of a policy: it forgot or purged `took` rows under these tombstones."""
+    """A run of a policy, which forgot or purged `took` rows under `tombstones`."""
 
     policy: Policy
     took: int

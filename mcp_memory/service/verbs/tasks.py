@@ -116,7 +116,7 @@ class TaskVerbs(Verbs):
 
     @in_thread
     def note_compacted(self, session: str, *, at: datetime | None = None) -> None:
-        """Note that a client summarized a context `at` a moment (default: now), at which earlier savings end."""
+        """Note that a client replaced a context by a summary, by default now; later calls have no earlier savings."""
         self._add_saving(Saving(session=session, at=at or self._parts.now(), kind="compacted"))
 
     @in_thread
