@@ -104,7 +104,7 @@ class UnreadableLine(ValueError):
 def parse(line: bytes) -> Message | list[Any]:
     """Return the message or batch of a line.
 
-    Raises NotAMessage if the line is neither, UnreadableLine if it is too deep or has too long numbers to know.
+    Raises NotAMessage if the line is neither, UnreadableLine if this reader cannot tell.
     """
     try:
         value: Any = json.loads(line)

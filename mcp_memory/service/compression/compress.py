@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 IMAGE_TOKENS = 1_600
 """Tokens counted for each image: the most after its provider has scaled it down. Other blocks count as their JSON."""
 ROUNDS = 50
-"""The most plans in one call: after a plan is applied, further edits may be needed, or another program may edit."""
+"""The most plans in one call: a plan may not suffice, and other programs may edit the conversation meanwhile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -116,7 +116,10 @@ class TaskVerbs(Verbs):
 
     @in_thread
     def note_compacted(self, session: str, *, at: datetime | None = None) -> None:
-        """Note that a client replaced a context by a summary, by default now; later calls have no earlier savings."""
+        """Note that a client replaced a context by a summary, so later calls no longer profit from earlier savings.
+
+        `at` is the time of the replacement, by default now.
+        """
         self._add_saving(Saving(session=session, at=at or self._parts.now(), kind="compacted"))
 
     @in_thread
