@@ -1,8 +1,8 @@
 """How much of a tool result a client would have shown to its model: an offload saves at most that.
 
 Each client cuts large results itself, which hooks and servers do not see. The limits are those of Claude Code 2.1.330
-(tried with results of all sizes), Gemini CLI 0.61 and Codex 0.169 as shipped. An unknown client is assumed to cut as
-early as these. Limits that a user has changed are unknown.
+(tried with results of all sizes), Gemini CLI 0.61 and Codex 0.169 as shipped. An unknown client is assumed to cut at
+`MOST_CHARS`. Limits that a user has changed are unknown.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ MOST_CHARS = 40_000
 """Characters of a result that Gemini CLI shows. Codex shows 10,000 tokens, which it takes to be 40,000 bytes."""
 _CLAUDE_CODE = "claude-code"
 _CLAUDE_CODE_CHARS = 50_000
-"""Characters of a server's answer that Claude Code shows, 30,000 of a command's. It writes a longer text to a file."""
+"""Characters of a server's answer that Claude Code shows; of a command, 30,000. It writes a longer text to a file."""
 _BEGINNING = 2_000
 _IN_A_FILE = """<persisted-output>
 Output too large ({kilobytes}KB). Full output saved to: {file}

@@ -95,7 +95,7 @@ class Credentials:
     async def authenticate(self, token: str) -> ApiClient | None:
         """Return the client of a token; None for a wrong token.
 
-        Raises InsufficientScope, and oauth.Unreachable if the token cannot be checked.
+        Raises InsufficientScope for a valid token without rights here, oauth.Unreachable if it cannot be checked.
         """
         if self._configured_token and _is_equal(token, self._configured_token):
             return replace(self._owner, who="owner")
@@ -145,7 +145,7 @@ class RateLimit:
     """
 
     def __init__(self, name: str, per_minute: int, memory: Callable[[], Awaitable[Memory]]) -> None:
-        """`name` distinguishes the keys of this limit from those of others."""
+        """`name` distinguishes the keys of this limit from the keys of other limits."""
         self._name, self._per_minute, self._memory = name, per_minute, memory
         self._share = max(1, per_minute // _SHARES_A_MINUTE)
         self._keys = LRU[str, _Share](_MAX_RATE_KEYS)
@@ -178,7 +178,7 @@ def wrong_tokens(memory: Callable[[], Awaitable[Memory]]) -> RateLimit:
 
 @dataclass
 class Rejected(Exception):
-    """A rejected request, with the response to it."""
+    """A request is rejected, with this response."""
 
     status: int
     text: str
@@ -220,7 +220,7 @@ def local_token_file(home: Path) -> Path:
 
 
 def read_local_token(home: Path) -> str | None:
-    """Return the machine's token, None if there is none. If others could read its file, warn and make it private.
+    """Return the machine's token, None if there is none. If other users could read its file, warn and make it private.
 
     Raises Refused if the file cannot be used.
     """
@@ -244,7 +244,7 @@ def read_local_token(home: Path) -> str | None:
 
 
 def make_local_token(home: Path) -> str:
-    """Create the machine's token and return it; if another process has just created it, return that.
+    """Create the machine's token and return it, or return the token that another process has just created.
 
     Raises Refused if it cannot be stored.
     """

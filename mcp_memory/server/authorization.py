@@ -91,7 +91,7 @@ def allowed_tools(tools: list[wire.Tool], grant: Grant) -> list[wire.Tool]:
     return [tool for tool in tools if grant.allows(right_needed_by(tool))]
 
 
-# --- what of the status -----------------------------------------------------------------------------
+# --- the visible status -----------------------------------------------------------------------------
 
 _OF_THE_SPACE = {
     *("version", "space", "counts", "grown", "offload", "savings"),

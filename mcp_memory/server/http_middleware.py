@@ -5,8 +5,8 @@ missing or wrong, the space is not the client's, or its rate is exceeded. Admitt
 scope. An SDK session can only be used by the client and space that opened it. A stream ends soon after its token.
 The pages at `/ui` have separate sessions (`authentication.TokenAuthenticator`).
 
-Requests with a valid token are admitted whatever others do from the same address. Other requests are counted by
-address. The response is the same for an unknown space and for another client's.
+Requests with a valid token are admitted whatever other clients do from the same address. Other requests are counted by
+address. The response is the same for an unknown space and for a space of another client.
 
 Probes of load balancers and orchestrators need no token and reveal nothing else. `/livez` answers 200 while the
 process runs. `/readyz` answers 200 if the store answers a query and has this program's schema, else 503; the reason is
@@ -68,7 +68,7 @@ _TOKEN_REQUIRED = "This memory needs its token: send the header `Authorization: 
 
 
 class AuthenticationMiddleware:
-    """ASGI application around `app`, the SDK's application."""
+    """ASGI application that authenticates requests to `app`, the SDK's application."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class AuthenticationMiddleware:
     # --- admission -------------------------------------------------------------------------------
 
     async def _reject_early(self, scope: Scope) -> Response | None:
-        """Return the response to a request that is rejected whatever its token, else None. Raises Rejected too."""
+        """Return the response to a request that is rejected whatever its token, else None; or raise Rejected."""
         size = sum(len(name) + len(value) for name, value in scope["headers"]) + len(scope["query_string"])
         if size > _MAX_HEAD_BYTES:
             raise Rejected(431, "The headers of this request are too large.")
@@ -211,7 +211,7 @@ def _address(scope: Scope) -> str:
 
 
 def _is_local(address: str) -> bool:
-    """Return whether an address is this machine's. Its programs share one, as do all clients of a proxy on it."""
+    """Return whether an address is this machine's. All programs and proxied clients of the machine share it."""
     try:
         return ip_address(address).is_loopback
     except ValueError:
@@ -241,7 +241,7 @@ def _choose_space(scope: Scope, client: ApiClient) -> tuple[Scope, str]:
 
 
 class _GuardedRequest:
-    """Runs a request with two limits: its body must arrive in time, and its stream ends with its token."""
+    """Runs a request with two limits: its body must arrive in time, and its stream ends with the token."""
 
     def __init__(self, credentials: Credentials, client: ApiClient, ended_answer: Rejected) -> None:
         """`ended_answer` is the response if the token ends before anything was sent."""

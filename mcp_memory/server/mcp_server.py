@@ -6,7 +6,7 @@ prompts added with the SDK's decorators are served too.
 
 A tool answers twice, in short text for reading and as structured content for programs. Some clients pass only the
 structured half to their model (seen in Claude Code 2.1.330 and Codex 0.169), without the text's notes: that quoted
-lines are data, what to do next, and how to get the rest. So these clients get tools without an output schema and
+lines are data, what to do next, and how to read on. So these clients get tools without an output schema and
 results without structured content.
 """
 
@@ -62,7 +62,7 @@ from mcp_memory.service.shared_memory import SharedMemory
 DEFINITIONS_FILE = Path(__file__).with_name("tool_definitions.json")
 """The definitions of the tools as `tools/list` gives them, written by `scripts/write_tool_definitions.py`.
 
-Building them from the signatures in `tools` takes 0.1 s, and importing those 0.2 s more, while a client waits. A test
+Building them from the signatures in `tools` takes 0.1 s, and importing `tools` 0.2 s more, while a client waits. A test
 compares the file with the signatures, byte for byte.
 """
 
@@ -147,8 +147,8 @@ class MemoryServer(MCPServer[None]):
     async def _run_prepared(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         """Run a request; subscriptions wait until the store is open.
 
-        All others except the handshake start to open it. All except the handshake, its confirmation and `tools/list`
-        first wait for another thread to import the modules of their handlers.
+        Other requests, except the handshake, start to open it. Requests other than the handshake, its confirmation and
+        `tools/list` first wait for another thread to import the modules of their handlers.
         """
         if ctx.method in _SUBSCRIBING:
             try:
@@ -220,7 +220,7 @@ class MemoryServer(MCPServer[None]):
         """Return the memory, with a separate session for each HTTP client that identifies itself.
 
         Otherwise clients that name no session would share one canvas. A client with a token has one session a day, on
-        whichever server its requests arrive. Clients of 2026-07-28 pass the session that answers name.
+        whichever server its requests arrive. Clients of protocol 2026-07-28 pass the session that answers name.
         """
         memory, who = await self._memory(), current_grant().who
         if who:

@@ -147,7 +147,7 @@ class Issuer:
         return self._keys.get(kid) if isinstance(kid, str) else None
 
     async def _fetch_keys(self) -> dict[str | None, PyJWK]:
-        """Return the issuer's keys by their ids. Raises Unreachable."""
+        """Return the issuer's keys by their ids. Raises Unreachable if they cannot be fetched."""
         import httpx2
         import jwt
 
@@ -209,7 +209,7 @@ def token_user(claims: dict[str, Any]) -> str:
 
 
 def token_spaces(claims: dict[str, Any], claim: str | None) -> tuple[str, ...]:
-    """Return the spaces of a token: those in the configured claim, or without one a space for its user.
+    """Return the spaces of a token: from the configured claim, or a space for its user if no claim is configured.
 
     Empty if the claim is missing or contains an invalid name.
     """

@@ -1,8 +1,8 @@
 """Resources: pages that a client can show, attach or watch without calling a tool.
 
 There are two fixed pages and a status, the scenes, the most recent canvases, and templates for everything with an id.
-Texts are Memory's; the persona and scenes are defused, and turns are quoted. A raw result that is not UTF-8 is a blob.
-`updates` notifies clients of changes.
+Texts are as Memory returns them, but the persona and scenes are defused, and turns quoted. A raw result that is not
+UTF-8 is a blob. `updates` notifies clients of changes.
 
 A read returns at most MOST characters. Longer content is read in pages: a page gives the address of the next page, in
 its last line (sessions) or in a second content, so that the first contents of all pages joined are the whole.

@@ -1,9 +1,9 @@
 """Transports: stdio, streamable HTTP at `/mcp`, HTTP with SSE at `/sse`.
 
 On stdio, standard output carries only the protocol. HTTP and SSE listen on this machine only by default, and reject web
-pages that rebind DNS. Every request needs a bearer token: on this machine the first start creates one, unless
-`--no-token` is given; on other addresses the server does not start without one (`authentication`). Each transport ends
-cleanly on SIGTERM, on SIGINT and when its client has exited.
+pages that rebind DNS. Every request needs a bearer token: on this machine the first start creates it, unless
+`--no-token` is given; on other addresses the server does not start without a token (`authentication`). Each transport
+ends cleanly on SIGTERM, on SIGINT and when its client has exited.
 
 glibc gives threads separate heaps (arenas), up to eight per processor, and each keeps the most that was ever free in
 it: a server grew by 20 MB a minute under load. With two arenas it does not grow, and answers as fast (`bench.load`).
@@ -105,7 +105,7 @@ def serve(
 ) -> None:
     """Serve until the client exits (stdio) or a signal arrives. Port 0 chooses a free port.
 
-    Without `needs_token`, clients of this machine need no token as long as none exists. Raises Refused if other
+    Without `needs_token`, clients of this machine need no token as long as no token exists. Raises Refused if other
     machines can reach the server and it has no token, if the token cannot be stored, and for a port in use.
     """
     limit_malloc_arenas()
@@ -131,7 +131,7 @@ def serve(
 
 
 def _with_token(settings: Settings, host: str, *, reachable: bool, needs_token: bool) -> tuple[Settings, str]:
-    """Make the machine's token if one is needed, and return the settings with it and the notice about it for the user.
+    """Make the machine's token if needed, and return the settings with it and the notice about it for the user.
 
     Raises Refused if the token cannot be read or stored, if other machines can reach a server without tokens, and if
     `--no-token` is not possible.

@@ -5,7 +5,7 @@ of this process, and when the store reports a change by another server (`Store.o
 feed, so listeners learn nothing about other spaces. Clients of 2026-07-28 listen through `subscriptions/listen`, which
 the SDK serves from the bus that `Updates` implements. For older clients MCPServer serves no subscriptions: their
 connections are kept and notified through private names of the SDK (`_lowlevel_server`, `ServerSession._connection`)
-that tests pin. Updates are hints: nothing is replayed, and a client that stopped reading misses some.
+that tests pin. Updates are hints: nothing is replayed, and a client that stopped reading misses some of them.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class Updates:
     """The bus (an SDK `SubscriptionBus`), the watcher that feeds it, and the subscriptions of older clients."""
 
     def __init__(self, space: str) -> None:
-        """`space` is the space of requests without a grant that names one."""
+        """`space` is the space of requests whose grant names no space."""
         self._space = space
         self._feeds: dict[str, _Feed] = {}
         self._bell = anyio.Event()
@@ -174,7 +174,7 @@ class Updates:
     async def _check_for_changes(self, memory: Memory, notifications: TaskGroup) -> None:
         """Notify the listeners of each changed space, in separate tasks: no space waits for clients of another.
 
-        If there are too many feeds, those without listeners are dropped first.
+        If there are too many feeds, feeds without listeners are dropped first.
         """
         active_feeds = {space: feed for space, feed in self._feeds.items() if feed.has_listeners}
         if len(self._feeds) > _MAX_FEEDS:

@@ -1,12 +1,12 @@
 """Decides which stages of a space are due, and when. Computed from rows alone, so a restart changes nothing.
 
 A "question" is one prompt to the model. Extraction is due for a session when it has fallen silent and enough turns of
-the space are unread; fewer are read after a week. It is due at once when the unread turns fill a prompt, or on request.
+the space are unread; fewer turns wait a week. It is due at once when the unread turns fill a prompt, or on request.
 Each prompt repeats its instructions, so few large prompts cost a fraction of many small ones, and until then the turns
 can be searched word for word. (Upstream asks every 5 turns, and after 1, 2 and 4 of each session.) Merging waits for
-some drafts, since one prompt serves many. Scenes are written when enough is new, and not too often; the persona is due
-by `persona_stage.trigger`. There is at most one question per ten turns, after the first few. Requests (`flush`, or
-`eager`) do not wait.
+some drafts, since one prompt serves many. Scenes are written when enough atoms are new, and not too often; the persona
+is due by `persona_stage.trigger`. There is at most one question per ten turns, after the first few. Requests (`flush`,
+or `eager`) do not wait.
 
 Tasks have a separate budget, since they make many results and few turns: at most one question per 25 records. Results
 with a poor summary wait until they fill a prompt; a canvas is reviewed when it has grown by the same number, or its
@@ -59,7 +59,7 @@ class DueStage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingJobs:
-    """The input for which a model can be asked now."""
+    """The input that a model would read if all stages ran now, as numbers of rows."""
 
     unread: Mapping[str, int] = field(default_factory=dict[str, int])
     """The position of the first unread turn, by session."""

@@ -76,9 +76,9 @@ class ExcerptRequest:
         return frozenset(query_terms(self.query))
 
     def fits(self, answer: ShownTurns | ShownMemories) -> bool:
-        """Return whether an answer is within the budget: exactly if it is explicit, by bytes if it is the default.
+        """Return whether an answer is within the budget: exactly for an explicit budget, by bytes for the default.
 
-        JSON, the longer of the two forms, has three bytes a token, so that is about right. Most searches then need
+        JSON, the longer of the two forms, has three bytes a token, so this is about right. Most searches then need
         neither the 10 ms of counting nor the 50 MB of a vocabulary.
         """
         data = as_json(answer)

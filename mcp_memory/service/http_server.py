@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _GRACE_SECONDS = 2
 _IDLE_SECONDS = 75
-"""Longer than clients keep idle connections (many 5 s, as uvicorn does): a request is lost if it is sent while the
+"""Longer than clients keep idle connections (often 5 s, uvicorn's default): a request is lost if it is sent while the
 server closes the connection."""
 
 
@@ -58,7 +58,7 @@ async def run_http(
     """Serve an application on a socket until SIGTERM or SIGINT.
 
     `started` is called once requests and signals are handled, and `stopping` after the first signal. Open streams have
-    two seconds to end after it.
+    two seconds to end after that signal.
     """
     import uvicorn
 

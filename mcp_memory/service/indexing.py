@@ -58,7 +58,7 @@ class IndexState:
     terms_waiting: int = 0
     """Approximate number of rows with terms of an earlier version."""
     refs_waiting: int = 0
-    """Tool results whose lines are not indexed yet, or with terms of an earlier version."""
+    """Number of tool results whose lines are not indexed yet, or by terms of an earlier version."""
 
 
 BackgroundStep = Callable[[str, Callable[[], bool]], bool]
@@ -70,7 +70,7 @@ def _no_step(space: str, going_on: Callable[[], bool]) -> bool:
 
 
 class Indexing:
-    """The background thread and its state. `open_memory` calls `start()` and `close()`."""
+    """Makes vectors of rows and queries, and runs the background thread, which `open_memory` starts and closes."""
 
     def __init__(
         self,
@@ -262,7 +262,8 @@ class Indexing:
     def _work_on(self, space: str) -> timedelta:
         """Judge a row of a space, index a result of it, embed a batch of its rows or read some turns.
 
-        Return the time until the space is due again. Raises EmbeddingFailed, after reading turns for a while.
+        Return the time until the space is due again. If the model fails, raises EmbeddingFailed after reading turns for
+        a while.
         """
         if self._judge_row(space, self._may_continue):
             return timedelta(0)

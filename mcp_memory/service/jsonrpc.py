@@ -85,7 +85,7 @@ def error_reply(id_: str | int | None, code: int, message: str) -> SessionMessag
 
 
 def sendable(value: JsonValue) -> Any:
-    """Return the JSON value with every lone surrogate as U+FFFD: no transport can carry one."""
+    """Return the JSON value with every lone surrogate as U+FFFD, since no transport can carry it."""
     match value:
         case str():
             return value if well_formed(value) else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

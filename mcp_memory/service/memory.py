@@ -5,7 +5,7 @@ and never block the event loop: each runs in a worker thread, which finishes eve
 write is complete. They return answers of `core.types` and raise errors of `core.errors`.
 
 All spaces of a store share the file, the models, the index and a single scheduler thread, so a thousand spaces cost
-little more than one. The first space is open from the start, others from their first use; the least recently used
+little more than one. The first space is open from the start, other spaces from their first use; the least recently used
 spaces are closed, and opened again on demand.
 
 `compress` is for programs that are not async: it opens the memory, compresses and closes it again.
@@ -63,7 +63,7 @@ class Memory(TurnVerbs, StatementVerbs, PageVerbs, TaskVerbs, AdministrationVerb
     def in_space(self, space: str) -> Memory:
         """Return the verbs over another space of the same store. Raises InvalidInput for an impossible name.
 
-        They work as long as this Memory is open. This creates nothing: a space exists once something is stored in it.
+        They work while this Memory is open. No space is created: a space exists once something is stored in it.
         """
         from mcp_memory.service.scheduler import Scheduler
 
@@ -98,8 +98,8 @@ async def open_memory(
     """Open a store and yield its verbs. At the end of the block, stop the background work and close the store.
 
     `overrides` are settings by name (`home=…`, `space=…`); `now`, `embedder` and `llm` replace the clock and the
-    configured models (a string is the setting). `what` is the purpose shown to other processes. Raises
-    StoreUnavailable and InvalidInput.
+    configured models (a string is the setting). `what` is the purpose shown to other processes. Raises InvalidInput
+    for invalid settings, StoreUnavailable if the store cannot be opened.
     """
     build = partial(_build, settings, overrides, now or (lambda: datetime.now(UTC)), embedder, llm, what)
     parts = await anyio.to_thread.run_sync(build)
@@ -197,7 +197,7 @@ def _build(
 
 
 def _judge_row(store: Store, now: Callable[[], datetime], space: str, going_on: Callable[[], bool]) -> bool:
-    """Judge a turn of a space that was stored unjudged; return whether there was one."""
+    """Judge a turn of a space that was stored unjudged; return whether there was any."""
     if not store.read(space, quarantine_rows.unjudged, limit=1):  # most spaces have none: skip the slow import
         return False
     from mcp_memory.longterm.verification.trust import judge_waiting

@@ -112,7 +112,7 @@ def quote(text: str) -> str:
 
 
 def quote_name(name: str) -> str:
-    """Return a name that others chose, in quotation marks unless it is a single word: it may read like our words."""
+    """Return a name from outside, in quotation marks unless it is a single word: it may read like our words."""
     return name if re.fullmatch(r"[\w.@+:/-]+", name) else repr(one_line(name, 120))
 
 
@@ -138,7 +138,7 @@ def day(moment: datetime) -> str:
     return f"{moment:%Y-%m-%d}"
 
 
-# --- one function an answer -------------------------------------------------------------------------
+# --- one function per answer ------------------------------------------------------------------------
 
 
 def _render_recorded(answer: Recorded) -> str:

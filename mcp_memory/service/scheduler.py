@@ -54,7 +54,7 @@ def _stages() -> dict[Stage, AnyStage]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeasedJob:
-    """A leased job and its question."""
+    """A leased job, the input for which it was planned (`basis`), and its question."""
 
     job: Work
     basis: BaseModel
@@ -117,8 +117,7 @@ class Scheduler:
     def answer(self, id: str, reply: str) -> Applied:
         """Apply the agent's reply.
 
-        Raises InvalidInput if it is unusable, Conflict if the job is done or another's, NotFound for an unknown
-        job.
+        Raises InvalidInput if it is unusable, Conflict if it comes too late, NotFound for an unknown job.
         """
         job = self._store.read(self._space, job_rows.by_id, id)
         if job.state == "done":
@@ -127,7 +126,7 @@ class Scheduler:
         return self._apply(job, stage.basis.model_validate_json(job.basis), parse(reply, stage.reply))
 
     def reject_reply(self, id: str, reason: str) -> bool:
-        """Note an unusable reply; return whether the agent may try again. The second one parks the job."""
+        """Note an unusable reply; return whether the agent may try again. The second such reply parks the job."""
         if id not in self._rejected:
             self._rejected.add(id)
             return True
@@ -140,7 +139,8 @@ class Scheduler:
     def run(self, model: MeteredModel, *, eager: bool = False) -> bool:
         """Run one due job with the model; return False when there is none.
 
-        Raises ModelFailed, with the job parked, and Refused, with the job released, when the model may not be asked.
+        Raises ModelFailed, with the job parked, if the model fails; Refused, with the job released, if it may not be
+        asked.
         """
         leased = self._lease_next(holder=self._holder, lease=self._lease, eager=eager)
         if leased is None:

@@ -83,7 +83,7 @@ class SchedulerThread:
     def _serve_next(self) -> bool:
         """Serve the space that has been due longest. Return False if there is none, or models are paused.
 
-        A failure in one space does not stop the others. ModelFailed (except NoUsableReply) and Refused are passed
+        A failure in one space does not stop the other spaces. ModelFailed (except NoUsableReply) and Refused are passed
         through, since all spaces share the model.
         """
         if self._store.read_home(home_rows.paused):

@@ -1,6 +1,6 @@
 """A single open Memory per process: opened on first use, closed when the last connection has gone.
 
-An SDK lifespan is a connection's on stdio and SSE and the process's on HTTP, so the Memory cannot live in it. It lives
+An SDK lifespan covers a connection on stdio and SSE, and the process on HTTP, so the Memory cannot live in it. It lives
 in a separate task, which opens it, runs `alongside`, and closes it, as task groups require. If a home cannot be opened,
 the call that needed it fails, and the next call tries again.
 """
@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 _CLOSING_SECONDS = 20.0
 _OPENING_DELAY_SECONDS = 0.05
-"""A delay before opening, which keeps the interpreter busy, so that a new client's first requests are served."""
+"""Delay before opening, so that a new client's first requests are served before opening keeps the interpreter busy."""
 _RETENTION_SECONDS = 3_600.0
 _MAX_CLIENTS = 100  # client names that are kept: clients choose them freely
 

@@ -31,7 +31,7 @@ _ATOM = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null
 
 
 class BadJson(ValueError):
-    """Invalid JSON, or not of its dialect; `str(error)` is `line 3, column 7: …`."""
+    """The text is not JSON of the dialect; `str(error)` is `line 3, column 7: …`."""
 
     def __init__(self, text: str, at: int, what: str) -> None:
         ends = [line_break.end() for line_break in re.finditer(r"\r\n|\r|\n", text)]
@@ -61,7 +61,7 @@ class JsonChild:
 
 
 def read_json(text: str, dialect: Dialect = "jsonc") -> Any:
-    """Return the value of a text; a text that is empty or only comments reads as `{}`. Raises BadJson."""
+    """Return the value of a text, `{}` if it is empty or only comments. Raises BadJson if it is invalid."""
     try:  # most files are plain JSON, which the standard library reads ten times as fast
         return json.loads(text.removeprefix(BOM), parse_constant=_reject_constant)
     except (ValueError, RecursionError):
@@ -95,7 +95,7 @@ def is_minified(text: str) -> bool:
 
 
 def parse_json(text: str, dialect: Dialect) -> JsonNode:
-    """Parse a text with all positions; an empty text gives a node of length 0. Raises BadJson."""
+    """Parse a text with all positions; an empty text gives a node of length 0. Raises BadJson if it is invalid."""
     reader = _JsonReader(text, dialect)
     start = reader.skip(len(BOM) if text.startswith(BOM) else 0)
     if start == len(text):
@@ -113,7 +113,7 @@ class _JsonReader:
     dialect: Dialect
 
     def skip(self, at: int) -> int:
-        """Return where the next token begins, after white space and comments. Raises BadJson."""
+        """Return where the next token begins, after white space and comments. Raises BadJson for a bad comment."""
         while True:
             if match := _SPACE.match(self.text, at):
                 at = match.end()
@@ -344,7 +344,7 @@ def _items(node: JsonNode, new: list[Any]) -> tuple[Kept, Added]:
 
 @dataclass(frozen=True, slots=True)
 class _JsonContainer:
-    """An object or array whose children change."""
+    """An object or array whose children change; `inline` if they are not on separate lines."""
 
     text: str
     node: JsonNode

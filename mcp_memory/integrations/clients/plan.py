@@ -1,7 +1,7 @@
 """Plans the changes of an installation or removal, shows them as a diff, and writes them.
 
 Installing twice changes nothing the second time. Uninstalling restores every byte, or deletes a file that did not exist
-before, unless others wrote to it; then only our part is removed. No record of the installation is needed: the original
+before, unless it was edited since; then only our part is removed. No record of the installation is needed: the original
 is the backup next to the file. If adding our part to the original and removing it again gives the same text as removing
 it from the file, the rest of the file counts as unchanged.
 
@@ -177,7 +177,7 @@ class ConfigPart:
 
 @dataclass(frozen=True, slots=True)
 class ConfigChange:
-    """A file and its new content, None to delete it; whether its backup is created or deleted."""
+    """A planned change of a file. `after` is its new content, None to delete it."""
 
     file: ConfigFile
     after: bytes | None
@@ -190,7 +190,7 @@ class ConfigChange:
 
 
 def find_installed(part: ConfigPart) -> tuple[dict[str, Any] | None, bool]:
-    """Return the entry of that name, ours or not, and whether our hooks are installed. Raises as `plan_install`."""
+    """Return the entry of that name, ours or not, and whether our hooks are there. Raises as `plan_install` does."""
     document = _parse(decode(read_config(part.path).data, part.path), part.format, part.path)
     with _naming_file(part):
         entry = programs.find_server(document, part.client, part.name) if part.server is not None else None
@@ -218,7 +218,11 @@ def standalone_text(part: ConfigPart) -> str:
 
 
 def plan_install(part: ConfigPart) -> ConfigChange:
-    """Plan to add our part to its file. Raises InvalidInput, Refused or StoreUnavailable; nothing is written."""
+    """Plan to add our part to its file; nothing is written yet.
+
+    Raises InvalidInput if the file cannot be parsed, Refused if it must not be edited, StoreUnavailable if it cannot be
+    read.
+    """
     file = read_config(part.path)
     text = decode(file.data, part.path)
     before = _parse(text, part.format, part.path)
@@ -254,7 +258,7 @@ def plan_removal(part: ConfigPart) -> ConfigChange:
 
 
 def plan_setting(config: Path, name: str, value: str) -> ConfigChange:
-    """Plan to add a new setting to the `config.toml` of a home. Raises as `plan_install`."""
+    """Plan to add a new setting to the `config.toml` of a home. Raises as `plan_install` does."""
     file = read_config(config)
     check_writable(file)
     text = decode(file.data, config)
@@ -423,7 +427,7 @@ def config_parts(
 
 
 def for_any_client(command: Sequence[str], *, name: str, env: Mapping[str, str]) -> dict[str, Any]:
-    """Return the configuration that most unknown clients expect. Raises InvalidInput as `config_parts`."""
+    """Return the configuration that most unknown clients expect. Raises InvalidInput as `config_parts` does."""
     _check_values(name, command, env)
     return {"mcpServers": {name: programs.server_entry(None, [*command, "serve"], env)}}
 

@@ -247,7 +247,7 @@ def server_entry(client: ClientProgram | None, command: Sequence[str], env: Mapp
 
 # --- the server -------------------------------------------------------------------------------------
 def find_server(document: Document, client: ClientProgram, name: str) -> dict[str, Any] | None:
-    """Return the entry of that name, if there is one. Raises WrongShape."""
+    """Return the entry of that name, if any. Raises WrongShape for a document that the client would not accept."""
     servers = _member(document, client.key)
     if name not in servers:
         return None
@@ -299,7 +299,7 @@ def _arguments(entry: Mapping[str, Any]) -> list[str]:
 
 # --- the hooks --------------------------------------------------------------------------------------
 def find_hooks(document: Document) -> dict[str, list[Any]]:
-    """Return our groups of hooks by event, without events that have none. Raises WrongShape."""
+    """Return our groups of hooks by event, without events that have none. Raises WrongShape as `find_server` does."""
     ours = {event: [group for group in groups if _is_our_group(group)] for event, groups in _events(document)}
     return {event: groups for event, groups in ours.items() if groups}
 
@@ -363,7 +363,7 @@ def _events(document: Document) -> list[tuple[str, list[Any]]]:
 
 
 def _is_our_group(group: object) -> bool:
-    """Return whether every hook of a group starts this program; a group to which a person added hooks is theirs."""
+    """Return whether every hook of a group starts this program; a group to which a person added hooks is not ours."""
     hooks = cast("dict[str, object]", group).get("hooks") if isinstance(group, dict) else None
     return isinstance(hooks, list) and bool(hooks) and all(map(_is_our_hook, cast("list[object]", hooks)))  # pyright: ignore[reportUnknownArgumentType]
 

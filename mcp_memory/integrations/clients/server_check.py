@@ -34,7 +34,7 @@ _REFERENCE = re.compile(r"\$\{(?:env:)?(\w+)(?::-([^}]*))?\}")
 
 @dataclass(frozen=True, slots=True)
 class Greeting:
-    """The server's answer to the handshake, and the seconds from its start to its list of tools."""
+    """The server's answer to the handshake, and the seconds from the start of the server to its list of tools."""
 
     name: str
     version: str
@@ -49,16 +49,16 @@ def expand_variables(text: str, environ: Mapping[str, str]) -> str:
 
 
 def environment(entry: Mapping[str, Any], *, from_desktop: bool, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of an entry, to add to those that clients pass on; a short PATH for desktop programs."""
+    """Return the variables to add to those that clients pass on: the entry's, and a short PATH for desktop programs."""
     variables = cast("dict[str, Any]", entry.get("env") or {})
     short = {"PATH": SHORT_PATH} if from_desktop and sys.platform != "win32" else {}
     return {**short, **{name: expand_variables(str(value), environ) for name, value in variables.items()}}
 
 
 def check(entry: Mapping[str, Any], *, from_desktop: bool = False, folder: Path | None = None) -> Greeting:
-    """Start the server of an entry in `folder`, complete the handshake, list its tools, open its memory, and end it.
+    """Start the server of an entry in `folder`, complete the handshake, list its tools, open its memory, and stop it.
 
-    Raises Refused with the reason and the last line of the server's stderr.
+    Raises Refused if any of that fails, with the reason and the last line of the server's stderr.
     """
     if not entry.get("command"):
         raise Refused("The entry names no command, so there is nothing to start.")

@@ -36,7 +36,7 @@ class BadToml(ValueError):
 
 
 def read_toml(text: str) -> dict[str, Any]:
-    """Parse a document. Raises BadToml with line and column."""
+    """Parse a document. Raises BadToml if it is invalid."""
     try:
         return tomllib.loads(text.removeprefix(BOM).replace("\r\n", "\n"))
     except tomllib.TOMLDecodeError as error:

@@ -54,7 +54,7 @@ _SECONDS: Mapping[Kind, int] = {"start": 10, "tool": 10}
 _DEFAULT_SECONDS = 5
 """Seconds that a client waits for a hook."""
 _MAX_SECONDS: Mapping[tuple[str, Kind], int] = {("codex", "end"): 3}
-"""The maximum that a client allows."""
+"""The most seconds that a client allows."""
 
 
 def hooks_of(client: str, command: Sequence[str]) -> dict[str, Any]:

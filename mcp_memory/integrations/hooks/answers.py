@@ -1,6 +1,6 @@
 """Events of conversations: how clients describe them, what happens at each, and the answers to clients.
 
-A hook's input is parsed into a `HookEvent`; unknown fields are ignored. Text that was put before a model is not
+A hook's input is parsed into a `HookEvent`; unknown fields are ignored. Text that a model was shown is not
 repeated until its context is compacted. A new daemon reads earlier recalls from the client's own log, so they need not
 be stored. All text stays within the budgets below; without relevant memories the answer is empty.
 """

@@ -94,7 +94,7 @@ def _leave_note(files: DaemonFiles, client: str, payload: bytes, *, flushed: boo
 
 
 def _ask(files: DaemonFiles, question: bytes, deadline: float) -> bytes | None:
-    """Ask the daemon and return its answer; None without a daemon. Raises _DaemonTimeout."""
+    """Ask the daemon and return its answer; None without a daemon. Raises _DaemonTimeout without a timely answer."""
     endpoint = DaemonEndpoint.read(files.file)
     if endpoint is None:
         return None
@@ -110,7 +110,7 @@ def _ask(files: DaemonFiles, question: bytes, deadline: float) -> bytes | None:
 
 
 def _is_proven(wire: socket.socket, token: str) -> bool:
-    """Exchange proofs of the token; return whether the daemon's is right."""
+    """Exchange proofs of the token; return whether the daemon's proof is right."""
     nonce = os.urandom(16).hex().encode()
     wire.sendall(PROTOCOL + b" " + nonce + b"\n")
     theirs, _, their_nonce = _read_line(wire, time.monotonic() + _PROVING_S).strip().partition(b" ")
@@ -153,7 +153,7 @@ def _exchange(stream: BufferedRWPair, question: bytes) -> bytes:
 
 
 def _start_and_ask(files: DaemonFiles, question: bytes, deadline: float) -> bytes | None:
-    """Start a daemon, ask it and return its answer; None if it does not start in time. Raises _DaemonTimeout."""
+    """Start a daemon, ask it and return its answer; None if it does not start in time. Raises as `_ask` does."""
     folder = next(above for above in (files.folder, *files.folder.parents) if above.exists())
     if not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)) or _failed_lately(files):
         return None

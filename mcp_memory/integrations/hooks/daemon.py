@@ -1,7 +1,7 @@
 """The hook daemon: keeps the memory open, so that a hook's answer takes milliseconds instead of a second.
 
-There is one for each home and settings key: it holds a file lock as long as it lives, which the system releases however
-it ends. A hook starts it. It ends shortly after its last conversation, after a quarter of an hour without a question,
+Each home and settings key has one daemon, with a file lock that the system releases however the daemon ends. A hook
+starts it. It ends shortly after its last conversation, after a quarter of an hour without a question,
 when its endpoint file is gone or replaced, or on SIGTERM. Logs to be read are noted on disk until they are read, so the
 next daemon finishes the work. It never calls a model to extract: that is a server's job.
 """
@@ -103,7 +103,7 @@ _PROVING_S = 2.0
 _WAITING_S: Mapping[Kind, float] = {"start": 2.8, "prompt": 2.8, "tool": 0.9}
 """Seconds until an answer is late: a little less than the hook waits."""
 _NOTING_S = 0.2
-"""Other hooks wait only until the pending log is noted."""
+"""The same for other hooks, which wait only until the pending log is noted."""
 _MAX_QUESTION = 2**28
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _LOG_BYTES = 200_000
@@ -167,7 +167,7 @@ async def serve(files: DaemonFiles) -> None:
 
 
 class HookDaemon:
-    """Listens on loopback, and decides when to end."""
+    """Answers hooks on a loopback port, and ends when it is no longer needed."""
 
     def __init__(self, files: DaemonFiles, store: DaemonMemory) -> None:
         self._files = files

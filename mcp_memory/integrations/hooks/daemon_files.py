@@ -5,8 +5,8 @@ The key is a hash of all settings, so hooks with other settings have another dae
 process, whose port another program may use by now. So each side first proves that it knows the token, without sending
 it: a caller sends nothing before the daemon has proven itself.
 
-A hook saves a `PendingLog` if no daemon takes its event, and the daemon saves one for everything it has yet to read, so
-that the next daemon of the same space reads it. Standard library only, because every hook waits for these imports.
+A hook saves a `PendingLog` if no daemon takes its event, and the daemon saves a note for every log it has yet to read,
+so that the next daemon of the same space reads it. Standard library only, because every hook waits for these imports.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from mcp_memory.core.private_files import make_folder, open_private
 from mcp_memory.core.regular_files import read_regular, remove_own
 
 PROTOCOL = b"mcp-memory-hook/1"
-"""The first word of a hook, followed by a nonce. For the rest see `command._is_proven` and `HookDaemon._serve`."""
+"""The first word of a hook, followed by a nonce. For the reply see `command._is_proven` and `HookDaemon._serve`."""
 
 ACKNOWLEDGED = b"\n"
 """The last byte from a hook: it has received the answer."""
@@ -38,7 +38,7 @@ _MAX_CONFIG = 2**20
 
 @dataclass(frozen=True, slots=True)
 class DaemonFiles:
-    """The files of a home's daemon: home, the space named by command line or environment, and the settings key."""
+    """The files of a daemon of `home` with the settings `key`; the command line or environment may name a `space`."""
 
     home: Path
     space: str | None
@@ -86,7 +86,7 @@ def endpoint_files(home: Path) -> list[Path]:
 
 
 def make_folders(files: DaemonFiles) -> None:
-    """Create missing folders, including the home. Raises OSError."""
+    """Create missing folders, including the home. Raises OSError if that fails."""
     make_folder(files.waiting)
 
 
@@ -146,7 +146,7 @@ def _replace_private(file: Path, data: bytes) -> None:
 
 
 def proof(token: str, role: str, nonce: bytes) -> bytes:
-    """Return the proof of the token for a nonce; the role is part of it, so that no side can replay the other's."""
+    """Return the proof of the token for a nonce; the role is part of it, so no side can replay the proof it got."""
     return blake2b(nonce, key=token.encode(), person=role.encode()[:16], digest_size=16).hexdigest().encode()
 
 
@@ -214,7 +214,7 @@ _ENTRY = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),\d{3} (?:WARNING|ERROR) [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """The hooks of a home: how many daemons seem to run, and the failures of the last week, oldest first."""
+    """The state of a home's hooks: `residents` daemons seem to run; `failures` are of the last week, oldest first."""
 
     used: bool
     residents: int

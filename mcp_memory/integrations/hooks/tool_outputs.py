@@ -2,8 +2,8 @@
 
 Parts of files and results of this memory's tools are left alone; the threshold is higher for files. Claude Code accepts
 a replacement only in the tool's exact shape; otherwise it uses the original and shows the user an error. So a response
-of unknown shape has no parts and is left alone. Its MCP tools respond with one string (their structured content, as
-JSON) or with a list of blocks. Codex accepts one text in place of any response.
+of unknown shape has no parts and is left alone. MCP tools in Claude Code respond with one string (their structured
+content, as JSON) or with a list of blocks. Codex accepts one text in place of any response.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _PARTS: Mapping[str, Sequence[KeyPath]] = {
     "WebSearch": [("results",)],
 }
 _ELSEWHERE = ("persistedOutputPath", "persistedOutputSize")
-"""The file of an output of Bash over 30,000 characters; its `stdout` is then cut."""
+"""Fields for the file of a Bash output over 30,000 characters, whose `stdout` is cut."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """The clients' own logs: followed as they grow, and searched for earlier recalls and full outputs.
 
 Claude Code logs each text that a hook adds to a context as an attachment, Codex as a message; a compaction removes them
-from the context. Gemini CLI writes them into the user's words, and is not searched. Codex logs the full output of a
+from the context. Gemini CLI writes them into the user's words; its log is not searched. Codex logs the full output of a
 command before it shows the cut output to hook and model.
 
 A client writes its log a little after the event, so a log is read at once and again soon after. If turns cannot be
@@ -129,7 +129,7 @@ class LogFollower:
         self._bell = asyncio.Event()
         self._noting = asyncio.Lock()
         self.storing = asyncio.Lock()
-        """Locked while turns are stored, so that none is stored between the check for duplicates and the write."""
+        """Locked while turns are stored, so that no turn is stored between the check for duplicates and the write."""
         self._finishing = False
         self._unreadable = set[str]()
         self._prompts: dict[str, deque[str]] = {}
@@ -155,7 +155,7 @@ class LogFollower:
             await self._save_note(last)
 
     async def run(self) -> None:
-        """Read logs as scheduled, until `finish` is called and each was tried."""
+        """Read logs as scheduled, until `finish` is called and each log was tried."""
         clock = asyncio.get_running_loop().time
         while self._due or not self._finishing:
             self._bell.clear()

@@ -11,5 +11,5 @@
     follow           stores the new part of a log, once or as it is written
     report           the result of an import, and the estimated cost of extraction
 
-Imported turns are like any others: extraction processes them.
+Extraction processes imported turns like any other turns.
 """

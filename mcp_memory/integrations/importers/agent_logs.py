@@ -7,13 +7,13 @@ log, because the user said it. A fork copies lines with their ids.
 
 Codex, `~/.codex/sessions/YYYY/MM/DD/rollout-<time>-<id>.jsonl`: {timestamp, type, payload}, where type is session_meta,
 turn_context, response_item, compacted or event_msg. Turns are the `response_item`s that are messages of the user or the
-assistant, without the context that Codex puts among the user's. Each is identified by its turn, and its id or its
-position in the turn, because older versions copy both into a fork. A result occurs twice: whole when its tool ends, and
+assistant, without the context that Codex puts among the user's. A message is identified by its Codex turn, and its id
+or its position in that turn; older versions copy both into a fork. A result occurs twice: whole when its tool ends, and
 as the model sees it.
 
 Gemini CLI, `~/.gemini/tmp/<project>/chats/session-<time>-<id>.jsonl`: a line has the conversation's metadata, a
 message, or a change: {"$set": …} and {"$rewindTo": id}. A message is written again when a tool has answered, so an id
-may occur more than once. A compression sets all messages again, under new ids: of those only its summary is imported.
+may occur more than once. A compression sets all messages again, under new ids: of these only the summary is imported.
 Older versions write one `.json` object, {sessionId, messages: [message, …]}, whole each time.
 
 To add a format: a test for a line, a reader of a line, and an entry in `FORMATS`.
@@ -294,7 +294,7 @@ def _is_context(item: Mapping[str, Any], part: str) -> bool:
 
 
 def _tool_name(item: Mapping[str, Any]) -> str:
-    """Return a tool's name, with the server's if it has one."""
+    """Return a tool's name, after its namespace if it has one."""
     namespace = item.get("namespace")
     return f"{namespace}__{item.get('name')}" if isinstance(namespace, str) else str(item.get("name"))
 
@@ -307,7 +307,7 @@ def _arguments(text: Any) -> Any:
 
 
 def _output(line: LogLine, output: Any) -> str:
-    """Return a tool's output: a string, parts, or an object with either as its content."""
+    """Return the text of a tool's output, which is a string, parts, or an object with either as its content."""
     fields = object_of(output)
     return "\n".join(line.texts(fields.get("content") if fields else output, _CODEX_TEXT))
 
@@ -411,7 +411,7 @@ def _response_texts(result: Any) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class LogFormat:
-    """How an agent writes its logs: whether a value is a line of such a log, and the records of a line."""
+    """The format of an agent's logs: a test for a line, and a function that yields the records of a line."""
 
     is_line: Callable[[Any], bool]
     records: Callable[[LogLine], Iterator[LogRecord]]

@@ -24,8 +24,8 @@ Claude.ai:
     tool_use       {id, name, input}      tool_result  {tool_use_id, name, content: [{text}]}
 
 Messages that name their parent form a tree: imported is the path to `current_leaf_message_uuid`, or to the newest leaf.
-A message without a parent answers the one before it. The words are those of `content`, or of `text` if there is none,
-because `text` mixes them with thoughts. Attachments follow the words, up to a limit. Tool results are imported
+A message without a parent answers the message before it. The words are those of `content`, or of `text` if there is
+none, because `text` mixes them with thoughts. Attachments follow the words, up to a limit. Tool results are imported
 separately, and so are documents that the assistant wrote with a tool.
 """
 
@@ -400,7 +400,7 @@ def _role(message: Message) -> Role | None:
 
 
 def _claude_path(messages: list[dict[str, Any]], current: str | None) -> list[int]:
-    """Return the indexes of the messages from the first to the current leaf."""
+    """Return the indexes of the messages from the first to the current, or else the newest, leaf."""
     places = {id: nth for nth in reversed(range(len(messages))) if (id := id_of(messages[nth], "uuid", "id"))}
     before: dict[int, int | None] = {}
     for nth, message in enumerate(messages):

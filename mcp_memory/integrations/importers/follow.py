@@ -2,7 +2,7 @@
 
 Turns are stored, then large results kept, then the position is recorded. A kill in between repeats a chunk, whose turns
 and results are recognised: a turn by the client's message id in any session of the space (a fork copies its parent's
-lines), a result by its call. Two processes at one log both read all of it and store it once.
+lines), a result by its call. Two processes that follow the same log store it once.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ Worth = Literal["large", "small", "ours"]
 
 
 def classify_result(result: ImportedResult) -> Worth:
-    """Return whether a result is kept: only `large` results are; `ours` are of this memory's tools."""
+    """Classify a result. Only `large` results are kept; results and notes of this memory's tools are `ours`."""
     if is_own(result.tool) or is_stand_in(result.text):
         return "ours"
     is_large = len(result.text) > OVER // 2 and estimate_tokens(result.text[: 32 * OVER]) > OVER
@@ -154,7 +154,7 @@ async def follow_log(
 ) -> FollowReport:
     """Store the part of a log after the last position, up to its last whole line.
 
-    If `live`, results of the last hour go to the session's canvas; all others are only kept and indexed. `client` is
+    If `live`, results of the last hour go to the session's canvas; other results are only kept and indexed. `client` is
     the agent that wrote the log, if known. `again` reads the log from its start. `prompts` are those that the client's
     hook reported as typed in the conversation. Stops after `within_s` seconds; the next call continues. Raises
     InvalidInput for a file that cannot be read or is not a log.
@@ -193,7 +193,7 @@ async def follow_log(
 def new_turn(turn: ImportedTurn) -> NewTurn:
     """Return a turn of a log as it is stored. Without an id it is identified by its words and time.
 
-    Without a time it gets that of the line before, marked as a guess.
+    Without a time it gets the time of the line before, marked as a guess.
     """
     client_id = turn.id
     if client_id is None:
@@ -236,7 +236,7 @@ async def _record(memory: Memory, session: str, turns: dict[str, NewTurn], done:
 async def _keep(
     memory: Memory, done: FollowReport, conversation: str, results: Sequence[ImportedResult], *, since: datetime | None
 ) -> None:
-    """Store new tool results. Those later than `since` also become steps on the session's canvas."""
+    """Store new tool results. Results later than `since` also become steps on the session's canvas."""
     assert done.session is not None
     for result in await select_new_results(memory, done.session, results):
         data: str | bytes = result.text

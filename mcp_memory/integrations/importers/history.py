@@ -1,7 +1,7 @@
 """Imports a history: checks the whole file, stores it, and records the import.
 
-Nothing is stored of a file with a problem unless problems are to be skipped. Turns are stored in batches, each with an
-id by which it is recognised: after a kill, whole batches are stored, and the next run stores the rest. An import is
+Nothing is stored of a file with a problem unless problems are to be skipped. Turns are stored in batches. A turn is
+recognised by its id, so after a kill the next run stores only the remaining turns. An import is
 recorded with the file's SHA-256; a file that has not changed since is not read again. Both passes read by `records`, so
 that the second stores exactly what the first has checked.
 """
@@ -195,7 +195,7 @@ async def _keep_results(memory: Memory, session: str, results: Sequence[Imported
 
 
 def statement_atoms(statements: Sequence[ImportedStatement], *, session: str, now: datetime) -> list[StatementToImport]:
-    """Return statements as explicit atoms, secrets masked. A file's word can be neither a rule nor a trait.
+    """Return statements as explicit atoms, secrets masked. They are events, never rules or traits.
 
     Each is valid from the past time at which the other memory recorded it, otherwise from now.
     """
@@ -274,7 +274,7 @@ def survey(
 ) -> Survey:
     """Read a file, store nothing, and return its contents and problems. Turns are also added to `size`.
 
-    Unless problems are to be skipped, reading stops early at a file with very many. Raises InvalidInput if the file
+    Unless problems are to be skipped, reading stops early after very many. Raises InvalidInput if the file
     cannot be read.
     """
     layout = _layout(source, options)

@@ -82,7 +82,11 @@ def find_logs(folder: Path, agents: dict[Path, Agent | None]) -> Iterator[AgentL
 
 @dataclass(kw_only=True)
 class LogChunk:
-    """The records of some lines, and the position after them."""
+    """The records of some lines, and the position after them.
+
+    `bad` counts unreadable lines; `torn` is true if the last line is incomplete. `head` and `tail` are hashes by which
+    the log is recognised.
+    """
 
     state: LogState
     clock: datetime
@@ -159,10 +163,10 @@ def agent_of(path: Path) -> Agent | None:
 def read_chunks(
     path: Path, agent: Agent, position: FollowedLog | None, secret: bytes = b"", *, prompts: Sequence[str] = ()
 ) -> Generator[LogChunk, None, None]:
-    """Yield the chunks after `position`, or all. Raises InvalidInput if the file cannot be read.
+    """Yield the chunks after `position`, or all chunks without it. Raises InvalidInput if the file cannot be read.
 
-    The hashes of a position are keyed with `secret`. `prompts` are those that the client's hook reported as typed by
-    the user.
+    The hashes of a position are keyed with `secret`. `prompts` are prompts that the client's hook reported as typed
+    by the user.
     """
     try:
         with open_regular(path) as stream:
@@ -248,7 +252,7 @@ def _resume(stream: IO[bytes], position: FollowedLog | None, secret: bytes) -> t
 
 
 def _fingerprints(stream: IO[bytes], offset: int, secret: bytes) -> tuple[str, str]:
-    """Return hashes of the first bytes and of those before a position; empty if the file is shorter."""
+    """Return hashes of the first bytes and of the bytes just before a position; empty if the file is shorter."""
     stream.seek(0)
     head = stream.read(min(_HEAD, offset))
     stream.seek(max(0, offset - _TAIL))

@@ -65,7 +65,7 @@ class LogState:
     """Tool and arguments, by id."""
     turn: str = ""
     count: int = 0
-    """Messages since that turn began, for formats whose messages have no ids."""
+    """Messages since `turn` began, for formats whose messages have no ids."""
     prompts: Sequence[str] = ()
     """Prompts that the client's hook reported as typed. Not kept between readings."""
 
@@ -193,7 +193,7 @@ _STAND_IN = re.compile(r"\[\d{3,}-N\d+ r-[0-9a-f]{12,64}\b")
 
 
 def is_own(tool: str) -> bool:
-    """Return whether a tool is of our server, with any prefix that a client adds: `mcp__memory__recall`.
+    """Return whether a tool is of our server, with any prefix that a client adds, as in `mcp__memory__recall`.
 
     A server may be installed under any name, so names that other servers may use count only after `memory`.
     """

@@ -12,8 +12,8 @@ NOTE-FORMAT.md, and docs.basicmemory.com, "Knowledge format").
     - [method] Pour over is clearer #brewing (tried it)      an observation: [category] text #tags (context)
     - requires [[Proper Grinding Technique]] (always)        a relation: type [[target]] (context)
 
-Both are recognised anywhere in a note. An observation is a statement about the note's title, a relation a fact. The
-rest of a note is imported whole, as a text.
+Both are recognised anywhere in a note. An observation is a statement about the note's title, a relation a fact. A
+note with other lines is also imported whole, as a text.
 
 mem0: the answer of `get_all`, and exports of such answers (docs.mem0.ai, "Get all memories", "Export stored memories").
 

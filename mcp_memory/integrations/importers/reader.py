@@ -4,7 +4,7 @@ The layout is detected from the first bytes: gzip or plain, a JSON value on each
 lines, a zip archive of documents, or a folder or archive of notes in Markdown. A document's array is read value by
 value, and so is the list of sessions of a seed; only one value is in memory at a time. Each value comes with its line
 and path, and a line that is not JSON as an `ImportProblem`. A file may grow while it is read: it is read up to its size
-at the start, so that two passes see the same.
+at the start, so that two passes see the same bytes.
 
 Archives are read in place, and nothing is unpacked to disk. Conversations are in `conversations.json`, in parts of it
 (`conversations-000.json`, …), or in a folder of that name, anywhere in the archive. Members whose names would leave the
@@ -49,7 +49,7 @@ _UNPACKED = ("conversations*.json", "*/conversations*.json", "conversations/*.js
 _ARCHIVES = re.compile(r"\.(?:zip|tar|tgz|gz|7z|rar)$", re.IGNORECASE)
 
 _METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
-"""The methods that exports use; the standard library unpacks others in pieces of unbounded size."""
+"""The methods that exports use; the standard library unpacks other methods in pieces of unbounded size."""
 _UNKNOWN = "{name} uses an unsupported compression method. Unpack it, and import its conversations.json."
 _RATIO = 200
 """Limit of unpacked to packed size. Conversations unpack to 4 to 30 times their size."""
@@ -108,8 +108,8 @@ def unpacked_conversations(folder: Path) -> list[Path]:
 def open_archive(path: Path, name: str, on_read: Callable[[int], None], *, notes: bool = False) -> Generator[Archive]:
     """Open an archive, called `name` in messages; `on_read` receives the number of bytes read.
 
-    Its members are those with conversations, or its `notes`. Raises InvalidInput if it cannot be read or has no such
-    member.
+    Its members are the files with conversations or, if `notes`, the notes. Raises InvalidInput if it cannot be read or
+    has no such member.
     """
     with _translate_errors(name):
         size = path.stat().st_size

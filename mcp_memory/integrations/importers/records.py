@@ -71,12 +71,12 @@ class SourceValue:
     value: Any
     where: str
     number: int = 1
-    """Its number in the file, from 1."""
+    """The number of the value in the file, from 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedTurn:
-    """A turn of a file."""
+    """A turn of a file; `where` is its place in the file, for people."""
 
     where: str
     role: Role
@@ -128,7 +128,7 @@ class ImportedStatement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportProblem:
-    """Something that cannot be imported: where it is, and what to do.
+    """Something that cannot be imported: where it is, and what is wrong with it.
 
     If `torn`, it is the incomplete last line of a file that is still being written.
     """
@@ -143,17 +143,17 @@ class ImportProblem:
 
 @dataclass(kw_only=True)
 class SkippedParts:
-    """Counts of skipped parts of a file."""
+    """Counts of skipped parts of a file, and the names of skipped fields (`keys`)."""
 
     keys: set[str] = field(default_factory=set[str])
     parts: int = 0
-    """Content parts that are not text: images, tool calls."""
+    """Content parts that are not text, such as images."""
     repaired: int = 0
     """Texts with lone surrogates, which were replaced by U+FFFD."""
     misdated: int = 0
     """Times that cannot be read."""
     left_out: Counter[str] = field(default_factory=Counter[str])
-    """Messages and parts that are not talk, by category: tool calls, thoughts, messages on other branches."""
+    """Messages and parts that are not talk, by category, such as tool calls, thoughts or other branches."""
 
 
 class InvalidRecord(Exception):

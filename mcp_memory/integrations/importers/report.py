@@ -1,8 +1,8 @@
 """The result of an import, and the estimated cost of extraction by a model.
 
 The estimate is rather high. The prompts are known: one for each batch of turns that are not noise, with the turns
-before them. The replies are not: the figures below are averages over conversations of people with assistants. Tokens
-are estimated; for long histories, from a sample of the turns.
+before them. The replies are unknown: the figures below are averages over conversations of people with assistants.
+Tokens are estimated; for long histories, from a sample of the turns.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class ImportCounts:
     """The session of a log; None for other files and for a log without a conversation (yet)."""
     kept: int = 0
     small: int = 0
-    """Tool results large enough to be kept, and the others."""
+    """Tool results that are too small to be kept; `kept` counts the large results."""
     statements: int = 0
     """Statements of another memory. `told` of these are new, and `held` of the new statements are quarantined."""
     told: int = 0
@@ -218,7 +218,7 @@ class CostEstimate:
 class HistorySize:
     """Measures how many extraction jobs of `batch_turns` turns a history needs. Its turns are added in order.
 
-    Each is also added to `within`, if given, which measures several histories together.
+    Each turn is also added to `within`, if given, which measures several histories together.
     """
 
     def __init__(self, batch_turns: int, within: HistorySize | None = None) -> None:

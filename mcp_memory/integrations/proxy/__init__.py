@@ -9,5 +9,5 @@ other feature of any protocol generation works unchanged. If the memory fails, t
     stdio          messages as lines; our standard input and output; a server started by a command
     http_server    a server at a URL
 
-Wrapping a command loads nothing of the MCP SDK, which takes longer than everything else.
+Wrapping a command loads nothing of the MCP SDK, whose import takes longer than everything else.
 """

@@ -4,8 +4,8 @@ Clients check structured content against the tool's output schema, and large str
 So the schema that the client sees allows both. In results,
 
 * neighbouring text blocks that differ only in their text are one text (a tool that returns a list sends a block per
-  item); the text of an embedded resource is another, unless it is a page to be shown (`ui://`);
-* structured content that repeats a text, as is usual, is replaced with that text; any other is a text too, as JSON;
+  item); the text of an embedded resource is a separate text, unless it is a page to be shown (`ui://`);
+* structured content that repeats a text, as is usual, is replaced with that text; otherwise it is a text too, as JSON;
 * images, sounds, links, binary resources, error flags, `_meta` and unknown blocks stay.
 
 An answer that cannot be edited passes unchanged.

@@ -1,8 +1,8 @@
 """A wrapped server at a URL: streamable HTTP, through the SDK's transport.
 
-Messages are lines on our side, and requests here. The HTTP headers (protocol version, method, names and arguments for
-routing) are derived from the messages, because the client does not know about HTTP. A request that cannot be delivered
-is answered with the reason, and the next request may succeed.
+Messages are lines in the relay, and HTTP requests here. The HTTP headers (protocol version, method, names and arguments
+for routing) are derived from the messages, because the client does not know about HTTP. A request that cannot be
+delivered is answered with the reason, and the next request may succeed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,10 @@ _CONNECT_SECONDS = 30.0
 
 
 def parse_headers(lines: Sequence[str], environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Parse `Name: value` lines, with `${NAME}` replaced from the environment. Raises InvalidInput."""
+    """Parse `Name: value` lines, with `${NAME}` replaced from the environment.
+
+    Raises InvalidInput for a malformed line, or a variable that is not set.
+    """
     headers: dict[str, str] = {}
     for line in lines:
         name, colon, value = line.partition(":")
@@ -175,7 +178,7 @@ async def connect(url: str, headers: Mapping[str, str]) -> AsyncGenerator[HttpSe
 
 
 class _ErrorAnsweringClient(httpx2.AsyncClient):
-    """Answers a message that cannot be delivered with a JSON-RPC error; the SDK's transport would end."""
+    """Answers a message that cannot be delivered with a JSON-RPC error, where the SDK's transport would end."""
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         if request.method != "POST":

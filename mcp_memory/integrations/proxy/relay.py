@@ -2,8 +2,8 @@
 
 `wrap` puts the parts together; `Relay` relays both directions and tracks pending requests. Only answers to these are
 inspected; while a large answer is kept, other messages overtake it. A second answer to a request is dropped. No message
-of either side ends the relay: if our code fails on a message, it passes unchanged. When the server ends, every pending
-request gets an error, so that no client waits forever.
+of either side ends the relay: if our code fails on a message, the message passes unchanged. When the server ends, every
+pending request gets an error, so that no client waits forever.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ class LinePart:
 
 
 class Splitter:
-    """Splits chunks of bytes into lines, without their ends. Linear in the bytes, whatever the chunks."""
+    """Splits chunks of bytes into lines without line breaks, in time linear in the bytes, whatever the chunks."""
 
     def __init__(self, max_line: int = MAX_LINE) -> None:
         self._max = max_line
@@ -102,7 +102,10 @@ class UnreadableLine(ValueError):
 
 
 def parse(line: bytes) -> Message | list[Any]:
-    """Return the message or batch of a line. Raises NotAMessage and UnreadableLine."""
+    """Return the message or batch of a line.
+
+    Raises NotAMessage if the line is neither, UnreadableLine if this reader cannot tell.
+    """
     try:
         value: Any = json.loads(line)
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
@@ -115,7 +118,7 @@ def parse(line: bytes) -> Message | list[Any]:
 
 
 def to_line(message: Message) -> bytes:
-    """Serialize a message. Raises ValueError for a number that JSON cannot represent, RecursionError.
+    """Serialize a message. Raises ValueError for a number that JSON cannot represent, RecursionError for deep nesting.
 
     A lone surrogate is written as an escape, as it came.
     """
@@ -155,7 +158,7 @@ _CHUNK = 65_536
 
 
 class StdioClient:
-    """Bytes from standard input, and messages to standard output, each written whole."""
+    """The proxy's client: bytes from standard input, and messages to standard output, each written whole."""
 
     def __init__(self) -> None:
         self._output = os.dup(1)
@@ -217,7 +220,7 @@ _OURS = ("MCP_MEMORY_TOKEN", "MCP_MEMORY_LLM_API_KEY", "MCP_MEMORY_EMBEDDER_API_
 
 
 class ServerProcess:
-    """A running server. Made by `start`."""
+    """The process of a wrapped server. Made by `start`."""
 
     def __init__(self, process: asyncio.subprocess.Process, name: str) -> None:
         self.name = name

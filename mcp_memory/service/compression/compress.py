@@ -5,8 +5,8 @@ is removed is stored; messages without edits are returned as the same objects.
 
 Earlier edits are recognised in the list and repeated byte for byte, so the caller need not remember them. The list may
 be the caller's original, a compressed list that has grown, or an older version of either. Each message is recognised
-by its place in the conversation, in its original or its replaced form. The store is read only for the edits that
-`locate_messages` and `replay_edits` need.
+by its place in the conversation, in its original or its replaced form. Only the edits that `locate_messages` and
+`replay_edits` need are read from the store.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from mcp_memory.core.token_counts import TokenCounter
 
 IMAGE_TOKENS = 1_600
-"""The most tokens of an image that its provider scales down; other blocks count as their JSON."""
+"""Tokens counted for each image: the most after its provider has scaled it down. Other blocks count as their JSON."""
 ROUNDS = 50
-"""Plans estimate sizes by their upper limits, so more edits may be needed after a plan is applied."""
+"""The most plans in one call: a plan may not suffice, and other programs may edit the conversation meanwhile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ class Compressed:
     cache_broken: int
     """Tokens after the first new edit that were sent before: they are read again without the cache."""
     fits: bool
-    """Whether it is within the window. If not, `note` says what cannot be made shorter."""
+    """Whether the result is within the window. If not, `note` says what cannot be made shorter."""
     note: str | None
     session: str
     places: list[tuple[int, ...]]
@@ -84,7 +84,7 @@ def compress_list(
 ) -> Compressed:
     """Compress the list by the rules, storing every part that is removed; see `Memory.compress`.
 
-    Raises InvalidInput for anything but a list of messages, StoreUnavailable after `ROUNDS` rounds.
+    Raises InvalidInput for anything but a list of messages, StoreUnavailable if `ROUNDS` rounds do not suffice.
     """
     parsed = message_lists.read(messages)
     secret = store.read_home(digests.secret, "message")

@@ -1,13 +1,13 @@
 """Message lists of OpenAI and Anthropic in a neutral form: roles and parts.
 
-A part is a text: words, the arguments of a tool call, or a tool's result. `digest` identifies a message; cache marks,
-which callers move, do not count. `place_after` identifies a place in a conversation by everything before it, so an edit
-in one conversation never applies to a similar message of another. System messages are not part of a place: callers
-rewrite them from call to call.
+A part is a text: words, the arguments of a tool call, a tool's result, or the JSON of a block without text. `digest`
+identifies a message; cache marks, which callers move, do not count. `place_after` identifies a place in a conversation
+by everything before it, so an edit in one conversation never applies to a similar message of another. System messages
+are not part of a place: callers rewrite them from call to call.
 
-The two APIs use different names for different things, so a single reader takes both, message by message. Unknown blocks
-are kept unchanged: only the texts of an edit are ever written. Objects of the vendors' libraries (anything with
-`model_dump`) are accepted too; an edited object is returned as a dict.
+The names in the two APIs do not clash, so a single reader takes both, message by message. Unknown blocks are kept
+unchanged: only the texts of an edit are ever written. Objects of the vendors' libraries (anything with `model_dump`)
+are accepted too; an edited object is returned as a dict.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _RECALLED = re.compile(r"<mcp-memory-recall (?!part=\"earlier\")[^>]*>.*?</mcp-m
 
 @dataclass(frozen=True, slots=True)
 class MessagePart:
-    """A text of a message. `fixed` is a block without text (an image, a signature): `text` is its JSON."""
+    """A text of a message. `fixed` is a block without text, such as an image: `text` is its JSON."""
 
     kind: Literal["text", "call", "result", "fixed"]
     text: str
@@ -64,7 +64,7 @@ def without_private_text(message: ListMessage) -> ListMessage:
 
 
 def digest(message: ListMessage, secret: bytes) -> str:
-    """Return a keyed hash of a message's role and parts, without recalled blocks. Its secrets are not masked yet."""
+    """Return a keyed hash of a message's role and parts, without recalled blocks. Secrets in it are not masked yet."""
     content = [message.role, *([p.kind, _RECALLED.sub("", p.text), p.call_id, p.tool] for p in message.parts)]
     return keyed_hash(secret, json.dumps(content))
 
@@ -77,7 +77,7 @@ def place_after(before: str, of: str) -> str:
 def units(messages: Sequence[ListMessage]) -> list[range]:
     """Divide a list into ranges that must stay together: a message, or a call with all its answers.
 
-    A message with results belongs to the calls before it, even if its ids are unknown there.
+    A message with results belongs to the calls before it, even if none of them has its ids.
     """
     starts = [at for at, message in enumerate(messages) if at == 0 or not _is_answer(message)]
     return [range(start, end) for start, end in pairwise([*starts, len(messages)])]
@@ -183,7 +183,7 @@ def _parts(message: Block, role: Role, place: int) -> Iterator[tuple[Address, Me
 def _call_part(address: Address, call: Block) -> tuple[Address, MessagePart]:
     """Return the part of an OpenAI tool call with the address of its text.
 
-    The call is of a function, of a custom tool with any text as input, or has its fields at the top level.
+    The fields are in `function`, in `custom` (a tool with any text as input), or at the top level.
     """
     kind = next((key for key in ("function", "custom") if isinstance(call.get(key), dict)), None)
     called: Block = call[kind] if kind else call

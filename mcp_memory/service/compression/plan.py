@@ -1,8 +1,8 @@
 """Decides which edits to make in a list of messages. Pure: the same list gives the same plan.
 
-Guarantees: a call and its results go together or stay together; system messages and the first and last words of the
-user are never removed, and in an emergency at worst shortened; a plan is a batch that pays by the rules, or a batch
-that the window requires.
+Guarantees: a call and its results go together or stay together; system messages are never changed; the first and last
+words of the user are never removed, and shortened only in an emergency; a plan is a batch that pays by the rules, or a
+batch that the window requires.
 
 A provider caches the beginning of a prompt and reads it again at a fraction of the price. An edit of an old message
 invalidates the cache from there on: everything behind it is read at full price once. In return every later call is
@@ -46,14 +46,14 @@ LEAST_CUT = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanItem:
-    """A message with the edits of earlier calls."""
+    """A message with the edits of earlier calls, or the note that replaces several messages."""
 
     message: ListMessage
     tokens: tuple[int, ...]
     """Tokens of each part."""
     before: str
     after: str
-    """Its place in the conversation, see `message_lists`; equal to `before` for a system message."""
+    """The place after it in the conversation, see `message_lists`; equal to `before` for a system message."""
     places: tuple[int, ...]
     """The indexes of its messages in the input list."""
     edit: MessageEdit | None = None
@@ -79,7 +79,7 @@ class PlanItem:
 
     @property
     def edited(self) -> Collection[int]:
-        """The parts that were replaced before."""
+        """The indexes of the parts that were replaced before."""
         return self.edit.texts if self.edit else ()
 
     @property
@@ -89,7 +89,7 @@ class PlanItem:
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """Replaces a part by a text of at most `limit` tokens. `middle` keeps its beginning and its end."""
+    """Replaces a part by a text of at most `limit` tokens. `middle` keeps the beginning and the end of the part."""
 
     item: int
     part: int
@@ -140,7 +140,7 @@ def sent_before(items: Sequence[PlanItem]) -> int:
 
 
 class EditPlan:
-    """The edits to make, and `total`, the tokens of the prompt after them. `level` follows from its initial size."""
+    """The edits to make. `total` is the tokens of the prompt after them; its initial value decides the `level`."""
 
     def __init__(self, items: Sequence[PlanItem], rules: CompressionRules, overhead: int) -> None:
         self.items = items
@@ -157,7 +157,7 @@ class EditPlan:
             *(at for at, item in enumerate(items) if item.message.role == "system"),
         }
         self.kept_from = 0
-        """The first item of the newest calls."""
+        """Index of the first item of the newest calls."""
         calls = rules.keep_calls
         for unit in reversed(self._units):
             calls -= sum(items[at].calls for at in unit if not items[at].is_note)
@@ -294,15 +294,15 @@ class CompressionRules:
     window: int
     """Tokens that the model can read, definitions and system prompt included."""
     mild: float = 0.5
-    """Share from which old results and long arguments are replaced, if that pays."""
+    """Share from which long old results and arguments are replaced, if that pays."""
     aggressive: float = 0.85
-    """Share from which they are replaced in any case, and then the oldest messages are removed."""
+    """Share from which long old parts are replaced in any case, and then the oldest messages are removed."""
     emergency: float = 0.95
-    """Share from which only the newest messages are safe."""
+    """Share from which newer messages are removed too, and then texts are shortened."""
     target: float = 0.6
     """Share to reach at the levels aggressive and emergency."""
     canvas: float = 0.2
-    """The largest share for the summary of removed messages."""
+    """The largest share for the notes that replace removed messages."""
     cached_price: float = 0.1
     """The relative price of a cached token; 1 without a cache."""
     further_calls: int | None = None
@@ -310,7 +310,7 @@ class CompressionRules:
     worth: float = 4.0
     """Least ratio of a batch's saving to its cost."""
     keep_calls: int = 8
-    """How many of the newest model calls keep their messages unchanged."""
+    """How many of the newest model calls keep their messages unchanged, except in an emergency."""
     result_tokens: int = 60
     """The most tokens of the text that replaces an offloaded result."""
     call_tokens: int = 40

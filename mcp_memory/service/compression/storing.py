@@ -1,4 +1,4 @@
-"""Stores the parts that an edit removes (results on their canvas, the rest as refs and turns) and writes replacements.
+"""Stores what an edit removes (results on their canvas, other texts as refs and turns) and writes the replacements.
 
 Guarantees: a replacement may go into the list at once, since the ids in it are on disk; storing the same part twice
 gives the same ref and node, so an interrupted call is simply repeated. No replacement exceeds its limit of tokens;
@@ -164,7 +164,7 @@ class MessageStorage:
         return tool, mask_values(_value(call.text)) if call else None
 
     def _talk_since(self, at: int) -> str:
-        """Return the model's latest words and calls since a result: the parts used there may be needed again."""
+        """Return the model's latest words and calls since a result: parts that they mention may be needed again."""
         later: list[str] = []
         room = TALK_CHARS
         for item in reversed(self.items[at:]):
@@ -366,7 +366,8 @@ def write_note(
 ) -> str:
     """Return the note that replaces removed messages.
 
-    `quotes`: the user's words in them, each with its id; `canvases` draws the tasks within a number of tokens.
+    `quotes` are the user's words in these messages, each with the id of its turn; `canvases` draws the tasks within a
+    number of tokens.
     """
     head = (
         f"Earlier messages of this conversation, {calls} calls of the model among them, were put away to make room. "
@@ -392,7 +393,7 @@ def _fence(parts: Sequence[str]) -> str:
 
 
 def read_quotes(note: str) -> Iterator[tuple[str, str]]:
-    """Yield the user's words that a note quotes, each with its id, to repeat them in the next note."""
+    """Yield the user's words that a note quotes, each with the id of its turn, to repeat them in the next note."""
     _, _, rest = note.partition(f"{_SAID_HEAD}\n")
     for line in rest.splitlines():
         quote = _SAID_LINE.fullmatch(line)

@@ -1,6 +1,6 @@
 """Import of an export: stores its rows in batches, each once, and applies its tombstones.
 
-A batch is one transaction and includes the origins of its rows. An import that was killed can be called again and has
+A batch is one transaction and includes the origins of its rows. An import that was killed can be repeated, with
 the same result.
 """
 
@@ -108,8 +108,8 @@ def import_space(
 ) -> Brought:
     """Import a space of an export into a space of a store. Blocks.
 
-    `doubts` returns reasons to quarantine a turn or an atom; it is asked for rows without a review in the export, and
-    for rows that were released in another home. `forget` removes ids for a reason and returns the tombstone; `undo`
+    `doubts` returns reasons to quarantine a turn or an atom; it is called for rows without a review in the export,
+    and for rows that passed review in another home. `forget` removes ids for a reason and returns the tombstone; `undo`
     reverses a tombstone.
     """
     taking = _SpaceImport(store, parcel, space, into, now, tell)

@@ -12,7 +12,7 @@
 
 Members are sorted by name, the manifest last. Import does not read the pages.
 
-In lines, times are in UTC, times of tasks in the time zone of the task; all are in milliseconds, as in the files of a
+In lines, times are in UTC, times of tasks in the time zone of the task; all have milliseconds, as in the files of a
 home. Fields with their default value are left out. Reading a line returns the same row, or raises InvalidInput.
 """
 
@@ -129,7 +129,7 @@ def line_of(row: Row) -> bytes:
 
 
 def row_of(kind: type[Row], line: bytes) -> Row:
-    """Return the row of a line. Raises InvalidInput with the reason."""
+    """Return the row of a line. Raises InvalidInput with the reason if the line is not a valid row."""
     try:
         fields_of_line: Any = json.loads(line)
     except (ValueError, RecursionError):

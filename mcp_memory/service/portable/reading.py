@@ -60,7 +60,7 @@ class _ExportManifest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parcel:
-    """An open export whose members match its manifest. `spaces` has its counts by kind."""
+    """An open export whose members match its manifest. `spaces` has the numbers of its rows by space and kind."""
 
     name: str
     home: str
@@ -68,7 +68,7 @@ class Parcel:
     _packed: zipfile.ZipFile
 
     def rows(self, space: str, kind: type[R]) -> Iterator[R]:
-        """Yield the rows of a kind, in order. Raises InvalidInput, naming the first invalid line."""
+        """Yield the rows of a kind, in order. Raises InvalidInput at an invalid line, which it names."""
         name = data_name(space, next(word for word, row_type in KINDS.items() if row_type is kind))
         for number, line in enumerate(_lines(self._packed, name, self.name), start=1):
             try:
@@ -105,7 +105,7 @@ def _has_rows(packed: zipfile.ZipFile) -> bool:
 
 @contextmanager
 def open_export(path: Path, name: str | None = None) -> Generator[Parcel]:
-    """Open an export after checking all of it. Raises InvalidInput, which says why it cannot be imported.
+    """Open an export after checking all of it. Raises InvalidInput with the reason if it cannot be imported.
 
     `name` is the name of the file in errors, by default that of `path`.
     """

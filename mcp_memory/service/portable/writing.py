@@ -36,7 +36,10 @@ _TIGHT = 100  # compression ratio that no text reaches
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exported:
-    """`rows` by space and kind; `lacking` are results whose file is missing or damaged, which are left out."""
+    """A written export.
+
+    `rows` are counted by space and kind; `lacking` results were left out, since their file is missing or damaged.
+    """
 
     path: str
     bytes: int

@@ -1,6 +1,6 @@
 """Upkeep of a home: backups, their restore, and repair of damage.
 
-    backup     a file with all of a home, made while others write        archive         its format and validation
+    backup     a file with all of a home, made during other work         archive         its format and validation
     restore    replaces a home by a backup                               quarantine_dir  keeps files that were replaced
     rebuild    makes a database that agrees with the files               maintenance     releases unused space
     repair     repairs the problems that `doctor` finds                  home_checks     checks without an open store

@@ -58,7 +58,7 @@ class BackupManifest:
 
 
 class Writer:
-    """Writes members one by one; the manifest comes last."""
+    """Writes the members of a backup one by one, the manifest last."""
 
     def __init__(self, file: IO[bytes], at: datetime) -> None:
         # The fastest level: most bytes are vectors and text, and a backup runs during other work.

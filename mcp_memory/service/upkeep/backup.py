@@ -1,7 +1,7 @@
-"""`backup`: a consistent copy of a home in one file, made while others write and verified before it counts.
+"""`backup`: a consistent copy of a home in one file, made while other processes write and verified before it counts.
 
-The database is copied first, with SQLite's backup API. Its rows then name the files and the valid length of each, and
-those are immutable up to that length. Line files that were rewritten meanwhile are made from the copied rows, and so
+The database is copied first, with SQLite's backup API. Its rows then name the files and the valid length of each;
+files are immutable up to that length. Line files that were rewritten meanwhile are made from the copied rows, and so
 are scenes and canvases, which people can edit. A missing or damaged result file is named in the manifest; a damaged
 file is included as it is, because evidence is never left out.
 
@@ -200,7 +200,10 @@ def _require_folder(folder: Path) -> None:
 
 
 def verify(path: Path, *, tell: ReportProgress = ignore_progress) -> BackupManifest:
-    """Read a whole backup and examine its database. Raises Damaged or InvalidInput with the reason."""
+    """Read a whole backup and examine its database.
+
+    Raises Damaged if anything in it is wrong, InvalidInput if it is not a backup or a newer program made it.
+    """
     with (
         translate_errors(path.parent, so="Nothing was changed"),
         archive.open_backup(path) as (manifest, packed),

@@ -1,8 +1,8 @@
-"""Maintenance of a home that others may have open: its store opened for upkeep, and `compact`.
+"""Maintenance of a home that other processes may have open: its store opened for upkeep, and `compact`.
 
-`compact` releases unused space to the disk while others work. The word index is merged in shares and the write-ahead
-log is emptied. Vacuuming keeps others from writing for a while, so a large database waits until no other process holds
-the home.
+`compact` releases unused space to the disk while other processes work. The word index is merged in shares and the
+write-ahead log is emptied. Vacuuming stops all writers for a while, so a large database is only vacuumed while no other
+process has the home open.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def store_for_upkeep(home: Path, what: str) -> Generator[EmbeddedStore]:
 
 
 def compact(store: EmbeddedStore, home: Path) -> Compacted:
-    """Compact the database of a home; a large database that others have open is not vacuumed."""
+    """Compact the database of a home; a large database that other processes have open is not vacuumed."""
     before, (free, size) = _size(home), store.free_bytes()
     holders, postponed = other_processes(home), None
     if size > _LARGE and holders and free > _WORTH * size:

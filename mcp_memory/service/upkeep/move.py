@@ -59,7 +59,7 @@ class Proven:
 class Moved:
     """A verified move.
 
-    `questions` is the number of searches that were compared. `resumed`: an earlier call had copied a part.
+    `questions` is the number of searches that were compared; `resumed` is whether an earlier call had copied a part.
     """
 
     source: str
@@ -73,9 +73,9 @@ class Moved:
 def move(
     source: str, target: str, *, objects: str | None = None, check: bool = False, tell: ReportProgress = ignore_progress
 ) -> Moved:
-    """Move the memory at an address to another and verify it; with `check`, only verify a finished move.
+    """Copy the memory at an address to another and verify the copy; with `check`, only verify a finished move.
 
-    An address is `sqlite:FOLDER` or a URL of PostgreSQL; `objects` is the bucket of the latter, if it has one. Raises
+    An address is `sqlite:FOLDER` or a URL of PostgreSQL; `objects` is the bucket of the database, if it has one. Raises
     InvalidInput (malformed address, or both of the same engine), NotFound (no memory at the source), Refused (the
     target is not empty), StoreUnavailable (in use, cannot be reached), Damaged (the verification failed).
     """
@@ -183,7 +183,7 @@ def _prove(
 
 
 def _compare_searches(origin: Movable, goal: Movable, tell: ReportProgress) -> int:
-    """Search both sides for the same questions and return how many. Raises Damaged if a result differs."""
+    """Search both sides for the same questions and return their number. Raises Damaged if a result differs."""
     now = datetime.now(UTC)
     asked = 0
     with closing(Search(origin, lambda: now)) as origin_search, closing(Search(goal, lambda: now)) as goal_search:

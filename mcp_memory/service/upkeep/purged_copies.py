@@ -47,7 +47,7 @@ def with_purged_rows(home: Path, store: EmbeddedStore) -> list[Path]:
 
 
 def remove(copy: Path) -> None:
-    """Delete a file or a quarantine folder. Raises OSError."""
+    """Delete a file or a quarantine folder. Raises OSError if it cannot be deleted."""
     if copy.is_dir() and not copy.is_symlink():
         require_own(copy)
         shutil.rmtree(copy)

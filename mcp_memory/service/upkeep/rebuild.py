@@ -117,7 +117,7 @@ def _build(home: Path, staging: Path, tell: ReportProgress) -> tuple[Rebuilt, Pa
 class _Base:
     """The database that a rebuild starts from, as a separate file, and the problems of the current database.
 
-    `is_current`: it has the present rows of the current database.
+    `is_current` is true if it is a copy of the current database.
     """
 
     path: Path
@@ -166,7 +166,10 @@ def _choose_base(home: Path, staging: Path) -> _Base:
 
 
 def _copy_database(home: Path, copy: Path) -> list[str]:
-    """Copy the database of a home, migrated if possible, and return its problems. Raises NoRoom and NewerHome."""
+    """Copy the database of a home, migrated if possible, and return its problems.
+
+    Raises NoRoom and NewerHome, which are not damage.
+    """
     if not (home / DATABASE).exists():
         return [f"there is no {DATABASE}"]
     try:

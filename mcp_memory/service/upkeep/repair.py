@@ -38,7 +38,10 @@ _ALL = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repaired:
-    """`mended` and `left` are sentences; `aside` is the quarantine folder, None if nothing was replaced."""
+    """The result of a repair.
+
+    `mended` and `left` are sentences; `aside` is the quarantine folder, None if nothing was replaced.
+    """
 
     mended: list[str]
     left: list[str]

@@ -2,7 +2,7 @@
 
 The backup is read whole and verified before the home is touched. Existing files are then moved to quarantine; the
 database comes last, so that a kill in between leaves a home that reports a missing database, and a second `restore`
-completes it. Settings, backups and logs of the home stay. No other process may hold the home meanwhile.
+completes it. Settings, backups and logs of the home stay. No other process may have the home open.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Again:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
-    """`aside` is the quarantine folder of the replaced files; None if there were none."""
+    """The result of a restore. `aside` is the quarantine folder of the replaced files; None if there were none."""
 
     home: Path
     manifest: BackupManifest

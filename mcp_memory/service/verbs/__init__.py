@@ -4,5 +4,5 @@ turns           record and search turns              statements      remember, s
 recall          context within a token budget        tasks           tool results, canvases, message lists
 pages           scenes, persona, their jobs          forgetting      forget, undo, purge, retention
 administration  tokens, imports, backups, review     status          counts, activity, usage, savings
-base            the parts they work with; how a blocking verb becomes awaitable
+base            the parts that verbs use; how a blocking verb becomes awaitable
 """

@@ -1,7 +1,7 @@
 """Verbs for people and programs around a memory: tokens, imports and exports, backups, review.
 
-A token of an HTTP client reads `mcm_<id>_<secret>`. The id finds its row. Only the hash of the secret is kept. It is
-compared in constant time, with an arbitrary hash if there is no such row.
+A token of an HTTP client reads `mcm_<id>_<secret>`. The id finds the row, which has only a hash of the secret. Hashes
+are compared in constant time, even if there is no such row.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class StatementToImport:
     atom: NewAtom
     id: str | None = None
     words: str = ""
-    """Its text without the subject that was added."""
+    """The text without the subject that was added to it; empty if none was."""
 
     @property
     def wordings(self) -> tuple[str, ...]:
@@ -110,7 +110,10 @@ class AdministrationVerbs(ForgettingVerbs):
 
     @in_thread
     def revoke_token(self, which: str) -> Token:
-        """Revoke the token of this id or name, in every process at once. Raises NotFound."""
+        """Revoke the token of this id or name, in every process at once.
+
+        Raises NotFound for an unknown or revoked token.
+        """
         tokens = [token for token in self._store.read_home(home_rows.tokens) if token.revoked_at is None]
         for token in tokens:
             if which in (token.id, token.name):
@@ -233,7 +236,7 @@ class AdministrationVerbs(ForgettingVerbs):
 
     @in_thread
     def backups(self) -> list[Backup]:
-        """Return the backups in the home, the newest first, without verifying them; none if it is in PostgreSQL."""
+        """Return the backups in the home, the newest first, without verifying them; none for PostgreSQL."""
         from mcp_memory.service.upkeep.backup import folder_of, list_backups
 
         return list_backups(folder_of(self.settings.home)) if self.has_files else []
@@ -288,7 +291,7 @@ class AdministrationVerbs(ForgettingVerbs):
 
     @in_thread
     def scan(self) -> list[Reviewed]:
-        """Judge all stored rows as new rows are judged; quarantine suspicious rows, and return those quarantined now.
+        """Judge all stored rows as new rows are judged; quarantine suspicious rows, and return these rows.
 
         Turns stored before secrets were masked are quarantined if they have a secret.
         """

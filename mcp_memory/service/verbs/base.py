@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 MAX_LIMIT = 50
 MAX_PAGE = 500
 FRAME_TOKENS = 40
-"""About as many tokens as `render` adds to a text."""
+"""About the number of tokens that `render` adds to a text."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -113,7 +113,7 @@ class Parts:
     ) -> datetime | None:
         """Return the moment that a text names, or None if it is empty; see `intervals.parse_time`.
 
-        Phrases are relative to `now`, by default the current time. Raises InvalidInput that names the argument `what`.
+        Phrases are relative to `now`, by default the current time. Raises InvalidInput, naming `what`, for other texts.
         """
         from mcp_memory.language.when.intervals import parse_time
 
@@ -248,7 +248,7 @@ class Verbs:
 
 
 class QueryVectors:
-    """The vectors of a query, made when a search first needs them. `note` says why a model failed, if one did."""
+    """The vectors of a query, made when a search first needs them. `note` says why a model failed, if any did."""
 
     def __init__(self, indexing: Indexing) -> None:
         self._indexing = indexing

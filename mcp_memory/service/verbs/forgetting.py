@@ -54,7 +54,7 @@ class PurgeReport:
     atoms: int
     refs: int
     shredded: bool
-    """False if other processes kept reading: the write-ahead log may still have some of it. Call again."""
+    """False if other processes kept reading: the write-ahead log may still have erased words. Call again."""
     beside: Sequence[HomeProcess] = ()
     """The other processes that have the home open."""
     proof: Proof | None = None
@@ -64,9 +64,9 @@ class PurgeReport:
     provable: bool = True
     """False in PostgreSQL, whose pages, log, standbys and backups keep deleted bytes where we cannot search."""
     copies: Sequence[str] = ()
-    """Backups, exports and quarantine folders in the home with rows that this purge or an earlier one erased."""
+    """Backups, exports and quarantine folders in the home with rows that this or an earlier purge erased."""
     deleted: Sequence[str] = ()
-    """Such copies that were deleted."""
+    """Copies with erased rows that were deleted."""
     repeated: Sequence[str] = ()
     """Ids of retained results and tasks with a step, summary, goal or label that repeats erased words."""
     bucket: str | None = None
@@ -93,7 +93,7 @@ class OverdueRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetentionRun:
-    """A run of a policy: it forgot or purged `took` rows under these tombstones."""
+    """A run of a policy, which forgot or purged `took` rows under `tombstones`."""
 
     policy: Policy
     took: int
@@ -117,7 +117,7 @@ class ForgettingVerbs(Verbs):
         undo: str | None = None,
         also: bool = False,
     ) -> Forgotten:
-        """Take turns, atoms and refs out of every search; with `undo`, restore those of a tombstone.
+        """Take turns, atoms and refs out of every search; with `undo`, restore the rows of a tombstone.
 
         Only rows that match all of ids, query, session and time are chosen. By ids alone it acts at once; otherwise
         it is a dry run, unless `dry_run` is False. Other rows with the same content are returned in `Forgotten.also`;
@@ -242,7 +242,7 @@ class ForgettingVerbs(Verbs):
 
     @in_thread
     def tombstones(self, *, limit: int | None = None) -> list[Tombstone]:
-        """Return all tombstones, or the last `limit`, oldest first, including undone and purged ones."""
+        """Return all tombstones, or the last `limit`, oldest first, even if they are undone or purged."""
         rows = self._store.read(self.space, tombstone_rows.tombstones)
         return rows if limit is None else rows[max(0, len(rows) - limit) :]
 
@@ -298,7 +298,8 @@ class ForgettingVerbs(Verbs):
         Other processes may have the home open: rows and files change in one transaction, and their writes wait while
         the database is rebuilt. Their main memory is not erased. Without tombstones it finishes an interrupted purge,
         and searches the copies in the home (backups, exports, quarantine folders) for rows that earlier purges erased.
-        `delete_copies` deletes those copies. Raises NotFound, changing nothing, if a tombstone cannot be purged.
+        `delete_copies` deletes copies with such rows. Raises NotFound, changing nothing, if a tombstone cannot be
+        purged.
         """
         return self._purge(tombstones, delete_copies=delete_copies)
 

@@ -83,7 +83,7 @@ class PageVerbs(Verbs):
         """Run all jobs with the configured model now, due or not, and return the number of questions.
 
         `told` is called with a line about each job. Raises Refused if no model is set or it may not be asked,
-        ModelFailed if it fails. Finished jobs are kept, and the others wait.
+        ModelFailed if it fails. After an error, finished jobs are kept and the remaining jobs wait.
         """
         parts = self._parts
         if parts.model is None:
@@ -109,7 +109,7 @@ class PageVerbs(Verbs):
 
     @in_thread
     def flush(self, session: str | None = None) -> int:
-        """Request the extraction of all turns of a session now; return how many turns wait for it."""
+        """Request the extraction of all turns of a session, by default the current; return how many turns wait."""
         name = self._session_name(session)
         self._store.write(self.space, job_rows.flush, name)
         self._parts.notify_background()
@@ -136,14 +136,14 @@ class PageVerbs(Verbs):
 
     @in_thread
     def scene(self, slug: str) -> Scene:
-        """Return a scene by its slug. Raises NotFound, which lists the scenes."""
+        """Return a scene by its slug. Raises NotFound, with the known slugs, if there is no such scene."""
         from mcp_memory.longterm import scenes
 
         return self._find_scene(slug, scenes.readable_scenes(self._store, self.space))
 
     @in_thread
     def scene_page(self, slug: str) -> str:
-        """Return a scene as people and agents read it, with its links. Raises NotFound."""
+        """Return a scene as people and agents read it, with its links. Raises NotFound for an unknown scene."""
         from mcp_memory.longterm import scenes
 
         scene = self._find_scene(slug, scenes.listed_scenes(self._store, self.space))
@@ -151,9 +151,9 @@ class PageVerbs(Verbs):
 
     @in_thread
     def scene_history(self, slug: str) -> list[Scene]:
-        """Return all versions of a scene, even if it was deleted, the newest first. Raises NotFound.
+        """Return all versions of a scene, even if it was deleted, the newest first.
 
-        A computed scene has a single version.
+        A computed scene has a single version. Raises NotFound for an unknown scene.
         """
         from mcp_memory.longterm import scenes
 
@@ -194,7 +194,7 @@ class PageVerbs(Verbs):
 
     @in_thread
     def read_persona(self, section: str | None = None) -> Persona:
-        """Return the page about the user, or one section of it. Raises NotFound, which lists the sections."""
+        """Return the page about the user, or a section of it. Raises NotFound for an unknown section."""
         from mcp_memory.longterm import persona
 
         version = self._store.read(self.space, page_rows.persona)
@@ -234,7 +234,7 @@ class PageVerbs(Verbs):
 
     @in_thread
     def rebuild_persona(self, *, scratch: bool = True) -> None:
-        """Request a new version of the page, from scratch or from the changes."""
+        """Request a new version of the page, from scratch by default, else from the changes."""
         from mcp_memory.longterm.persona_stage import FROM_SCRATCH
 
         reason = FROM_SCRATCH if scratch else "asked for"

@@ -162,7 +162,7 @@ class RecallVerbs(Verbs):
 
     @in_thread
     def recalls(self, *, limit: int = 50) -> list[RecallEntry]:
-        """Return the last recalls of all processes, the newest first. Forgotten rows are left out of their ids."""
+        """Return the last recalls of all processes, the newest first. Ids of forgotten rows are left out."""
         return self._recalls(limit)
 
     def _recalls(self, limit: int) -> list[RecallEntry]:

@@ -181,7 +181,7 @@ class StatementVerbs(Verbs):
     def _close_review_of(self, claim: str) -> None:
         """Take quarantined statements with the text `claim` out of the review queue.
 
-        Their decision is no longer needed, since the user's words were stored in their place.
+        No decision about them is needed any more, since the user's words were stored in their place.
         """
         quarantined = [
             row.id for row in self._store.read(self.space, quarantine_rows.list_quarantined) if row.id.startswith("a")
@@ -211,7 +211,7 @@ class StatementVerbs(Verbs):
         limit: int = 10,
         cursor: str | None = None,
     ) -> MemoryResults:
-        """Find current atoms and facts (at `as_of`) and scenes, and verbatim turns if there are few atoms.
+        """Find atoms and facts current at `as_of` (default: now) and scenes, and verbatim turns if atoms are few.
 
         Raises NotFound for an unknown scene or entity.
         """
@@ -246,7 +246,7 @@ class StatementVerbs(Verbs):
         limit: int = 50,
         cursor: str | None = None,
     ) -> StatementPage:
-        """Return a page of the current statements (at `as_of`), in the order of `memory_search` without a query.
+        """Return a page of the statements current at `as_of` (default: now), in the order of a search without a query.
 
         `ended` includes statements that have ended. Raises NotFound for an unknown scene or entity.
         """
@@ -279,7 +279,7 @@ class StatementVerbs(Verbs):
         )
 
     def _count_current(self, filters: Filters, at: datetime) -> int:
-        """Return the number of statements.
+        """Return the number of statements that pass the filters.
 
         Statements whose text names a past end are left out, unless the filters include ended statements or there are
         more than `_COUNT_EXACTLY`: leaving them out requires reading all.
@@ -365,7 +365,10 @@ class StatementVerbs(Verbs):
         until: str | None = None,
         limit: int = 10,
     ) -> Explained:
-        """Explain the ranking of a memory search. Raises InvalidInput without a query, NotFound for the entity."""
+        """Explain the ranking of a memory search.
+
+        Raises InvalidInput without a query, NotFound for an unknown entity.
+        """
         from mcp_memory.longterm.search.explain import explain
         from mcp_memory.longterm.search.scenes import resolve_filters
         from mcp_memory.store.values import Filters

@@ -37,7 +37,7 @@ MAX_DAYS = 366
 _COUNT_LIMIT = 10_000
 _ENTRY_CHARS = 200  # characters of a row in an activity entry
 CACHED_PRICE = 0.1
-"""Price of a token that the provider has in its cache, typical of providers; a new token costs 1."""
+"""Typical price of a token in the provider's cache; a new token costs 1."""
 _KINDS = {"refs": "results", "conversations": "journal", "mmds": "canvases", "scenes": "scenes"}
 
 T = TypeVar("T")
@@ -50,7 +50,7 @@ class StatusVerbs(RecallVerbs):
     def status(self, *, brief: bool = False) -> dict[str, Any]:
         """Return counts, sizes, growth, waiting and failed jobs, usage and savings, as plain JSON values.
 
-        `brief` leaves out growth, savings and all waiting rows but turns, which take longer in a large memory.
+        `brief` leaves out what takes long in a large memory: growth, savings, and waiting rows other than turns.
         """
         parts, store, now = self._parts, self._store, self._parts.now()
         damaged: list[str] = []
@@ -110,7 +110,7 @@ class StatusVerbs(RecallVerbs):
         return None if paused is None else {"reason": paused[0], "since": paused[1].isoformat()}
 
     def _savings_status(self) -> dict[str, Any]:
-        """Return the savings in real use. `…_later` counts each proven later call again, so it is a lower bound."""
+        """Return the savings in real use. `…_later` counts them again for each proven later call: a lower bound."""
         rows = self._store.read(self.space, saving_rows.savings)
         saving = [row for row in rows if row.kind in ("offload", "compress")]
         spending = [row for row in rows if row.kind in ("expand", "canvas")]
@@ -257,7 +257,7 @@ class StatusVerbs(RecallVerbs):
     # --- the store and its processes ----------------------------------------------------------------
 
     def add_client(self, client: str) -> None:
-        """Register the masked name of a client, which other processes show. Blocks shortly; never raises."""
+        """Register the masked name of a client, which other processes show. Blocks briefly; never raises."""
         if self._parts.process:
             self._parts.process.add_client(mask(client))
 
@@ -317,7 +317,7 @@ class StatusVerbs(RecallVerbs):
 
 
 def _atom_entries(atoms: Sequence[Atom], replaced: Sequence[Atom]) -> Iterator[ActivityEntry]:
-    """Yield an entry for each statement; a statement that replaced others is a correction."""
+    """Yield an entry for each statement; a statement that replaced another is a correction."""
     for atom in atoms:
         older = " ".join(old.id for old in replaced if old.superseded_by == atom.id)
         entry = _entry(atom.learned_at, "correction" if older else "statement", atom.id, None, atom.text)

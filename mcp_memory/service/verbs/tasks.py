@@ -48,7 +48,7 @@ class TaskVerbs(Verbs):
     ) -> Offloaded:
         """Store a whole tool result in a file and return the short text that can replace it in the context.
 
-        A saving is entered only if `replaced` (the program replaces the result), or when `note_replaced` reports that
+        A saving is counted only if `replaced` (the program replaces the result), or when `note_replaced` reports that
         a client did. `shown` is the part of the result that the client would have shown, if not all.
         """
         from mcp_memory.shortterm.chunks import AT_ONCE
@@ -92,7 +92,7 @@ class TaskVerbs(Verbs):
     def note_replaced(self, session: str, tool_call_id: str, text: str, *, at: datetime | None = None) -> None:
         """Record the tokens saved by showing `text` to the model instead of the stored results of a tool call.
 
-        `text` has a note for each replaced result, which ends where the next one begins. Results without a note in it,
+        `text` has a note for each replaced result; a note ends where the next begins. Results without a note in it,
         or recorded before, are skipped. `at` is when the text was shown, by default now.
         """
         call = mask_id(tool_call_id)
@@ -116,7 +116,10 @@ class TaskVerbs(Verbs):
 
     @in_thread
     def note_compacted(self, session: str, *, at: datetime | None = None) -> None:
-        """Note that a client replaced a context by a summary. Later calls no longer profit from earlier savings."""
+        """Note that a client replaced a context by a summary, so later calls no longer profit from earlier savings.
+
+        `at` is the time of the replacement, by default now.
+        """
         self._add_saving(Saving(session=session, at=at or self._parts.now(), kind="compacted"))
 
     @in_thread
@@ -130,7 +133,7 @@ class TaskVerbs(Verbs):
         session: str | None = None,
         at: datetime | None = None,
     ) -> Ref:
-        """Store a tool result of the past, produced `at`, in a file that search finds; no canvas shows it."""
+        """Store a tool result, produced `at` a moment (default: now), for search; no canvas shows it."""
         from mcp_memory.shortterm.offload import OffloadRequest, keep
 
         request = OffloadRequest(
@@ -174,7 +177,7 @@ class TaskVerbs(Verbs):
     ) -> Expansion:
         """Open a canvas, node, folded group, ref, turn or statement, in `max_tokens` without headings and fences.
 
-        The tokens are entered in the ledger as spent, except for a turn or statement.
+        The tokens count as spent in the ledger, except for a turn or statement.
         """
         from mcp_memory.longterm.row_text import ROW, text_of_row
         from mcp_memory.shortterm.expand_node import expand
@@ -201,7 +204,7 @@ class TaskVerbs(Verbs):
     async def expand_answer(
         self, *, node: str | None = None, ref: str | None = None, max_tokens: int = 2000, **view: Any
     ) -> Expansion:
-        """Return the expansion of a node or a ref, within the budget. `view`: other arguments of `expand_node`.
+        """Return the expansion of a node or a ref, within the budget. `view` is passed on to `expand_node`.
 
         Raises InvalidInput unless exactly one of `node` and `ref` is given.
         """
@@ -285,7 +288,7 @@ class TaskVerbs(Verbs):
 
     @in_thread
     def ref(self, id: str) -> tuple[Ref, bytes]:
-        """Return a ref and its raw bytes. Raises NotFound, and Damaged when they do not match their hash."""
+        """Return a ref and its raw bytes. Raises NotFound for an unknown ref, Damaged for a wrong hash."""
         ref = self._store.read(self.space, ref_rows.by_id, id)
         return ref, self._store.read(self.space, ref_rows.read_bytes, ref.id)
 
@@ -295,7 +298,7 @@ class TaskVerbs(Verbs):
 
     @in_thread
     def task_history(self, *, session: str | None = None, but: Sequence[int] = (), budget_tokens: int = 300) -> str:
-        """Return the tasks except `but` by their metadata, one per line, most recent first, within the budget."""
+        """Return a line of metadata for each task except `but`, most recent first, within the budget."""
         from mcp_memory.shortterm.canvas.view import history
 
         return history(
@@ -314,14 +317,14 @@ class TaskVerbs(Verbs):
 
     @in_thread
     def undo_patch(self, number: int) -> CanvasRow:
-        """Undo the last patch of a canvas, keeping later changes. Raises NotFound."""
+        """Undo the last patch of a canvas, keeping later changes. Raises NotFound if there is none."""
         from mcp_memory.shortterm.canvas.state import undo_patch
 
         return undo_patch(self._store, self.space, number)
 
     @in_thread
     def canvas_versions(self, number: int) -> list[CanvasVersion]:
-        """Return the versions of a canvas with their changes, the oldest first. Raises NotFound."""
+        """Return the versions of a canvas with their changes, oldest first. Raises NotFound for an unknown canvas."""
         self._store.read(self.space, canvas_rows.canvas, number)
         return self._store.read(self.space, canvas_rows.versions, number)
 

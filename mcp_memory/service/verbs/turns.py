@@ -88,7 +88,7 @@ class TurnVerbs(Verbs):
         A question that names a time and nothing else ("what happened on Tuesday?") finds the turns of that time.
         `since` and `until` take dates, times and phrases such as "last week", and include all they name.
         `neighbours` adds that many turns before and after each hit (at most 10). `limit` is at most 50. Hits among the
-        neighbours of better hits do not count towards it, but a page has fewer than twice `limit` hits.
+        neighbours of better hits do not count, but a page has fewer than twice `limit` hits.
         """
         from mcp_memory.longterm.search import pages
 
@@ -116,7 +116,7 @@ class TurnVerbs(Verbs):
         """Return the turns that these signals of the search alone rank first: a baseline for benchmarks.
 
         `longterm.search.ranking` names them: `{"words"}` is BM25, `{"meaning"}` the cosine by the configured model.
-        Raises EmbeddingFailed rather than finding less.
+        Raises EmbeddingFailed if the model fails, rather than finding less.
         """
         vectors = QueryVectors(self._parts.indexing)
         ids = self._parts.search.by_signals(signals, self.space, query, embed=vectors.embed, limit=limit)
@@ -142,7 +142,7 @@ class TurnVerbs(Verbs):
 
     @in_thread
     def is_intact(self, turn: str) -> bool:
-        """Return whether the words of a turn match the hash that was stored with them. Raises NotFound."""
+        """Return whether the words of a turn match the hash stored with them. Raises NotFound for an unknown turn."""
         from mcp_memory.store.evidence import is_intact
 
         turns = self._store.read(self.space, turn_rows.by_ids, [turn])
