@@ -263,12 +263,15 @@ def _set_wal(con: apsw.Connection) -> None:
 
 BUSY_MS = 30_000
 _NOT_TAKEN = {apsw.SQLITE_IOERR_WRITE, apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_SHMSIZE}
-"""Errors for an exceeded quota or file size; SQLite has an error of full disks only for ENOSPC."""
+"""Errors for an exceeded quota or file size, which SQLite does not report as a full disk."""
 
 
 @contextmanager
 def translate_errors(home: Path, *, so: str = "Nothing was written") -> Generator[None]:
-    """Raise errors of SQLite as StoreUnavailable, or as NoRoom if the disk is full. `so` states the outcome."""
+    """Raise errors of SQLite and the file system as StoreUnavailable, or as NoRoom if the disk or a quota is full.
+
+    `so` is the sentence of the message that states the outcome.
+    """
     path = home / homes.DATABASE
     try:
         yield
