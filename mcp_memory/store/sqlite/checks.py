@@ -35,7 +35,7 @@ def unreadable(con: apsw.Connection) -> list[str]:
 
 
 def problems(con: apsw.Connection) -> list[str]:
-    """Return the problems of the rows and their indexes. Reads all rows, so it takes time in proportion to the store."""
+    """Return the problems of the rows and their indexes. Reads all rows."""
     for layer in ("turn", "atom", "chunk"):
         # A query refreshes this connection's view of the FTS5 table. The integrity check alone uses a stale view, and
         # reports blocks that were merged away since as corrupt.
@@ -125,7 +125,7 @@ WITHOUT_WORDS = (
 
 
 def _statement_problems(con: apsw.Connection) -> Iterator[tuple[int, str]]:
-    """Yield a problem for each statement or fact whose redundant columns disagree, because another program changed it."""
+    """Yield a problem for each statement or fact whose redundant columns disagree after a change by another program."""
     rows: Any = con.execute("SELECT space, id, text, folded FROM atom WHERE purged_at IS NULL")
     for space, number, text, folded in rows:
         if folded != digests.fold_statement(text):

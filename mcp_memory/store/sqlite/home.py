@@ -1,4 +1,4 @@
-"""The folder of a home: creates it, keeps it private, detects whether it is read-only, and opens its database then."""
+"""The folder of a home: creates it, keeps it private, and opens its database if the folder is read-only."""
 
 from __future__ import annotations
 
