@@ -53,7 +53,7 @@ def open_store(url: str, objects: str | None = None) -> PostgresStore:
 
 
 def open_objects(database: PostgresDatabase, address: str | None) -> Objects:
-    """Return the storage of new tool results. For a bucket, find or create its folder's name, without a request to it."""
+    """Return the storage of new tool results. Sends no request to a bucket, but may record a new folder for it."""
     return open_bucket(address, find_folder(database) if address else None)
 
 

@@ -49,7 +49,7 @@ class _Tables:
 
     @property
     def both(self) -> tuple[str, ...]:
-        """The tables for FROM. Rows must be deleted in this order, because they may be moved to the second meanwhile."""
+        """The tables for FROM. Rows must be deleted in this order, because rows may be moved to `own` meanwhile."""
         return (f"ONLY {self.shared}", *((self.own,) if self.own else ()))
 
 

@@ -88,7 +88,7 @@ async def session(view: View) -> Page:
 
 
 async def _tool_session(view: View, name: str) -> Page | None:
-    """Return the page of a session that has tool results but no turns; None if it has neither."""
+    """Return the page of a session that has tool results but no turns; None if it has no tool results either."""
     records = await view.memory.records(session=name, limit=_RECORDS)
     body = (
         ui.line(ui.link("/conversations", t("session.all"))),

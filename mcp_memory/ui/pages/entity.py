@@ -1,4 +1,4 @@
-"""An entity: its facts over time, as of any day, the entities that share statements with it, and these statements.
+"""An entity: its facts over time, as of any day, the entities that share statements with it, and its statements.
 
 The slider and the date are forms that load the page as of another day, so they work without scripts.
 """

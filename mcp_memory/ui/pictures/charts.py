@@ -60,7 +60,7 @@ def _number(value: float) -> str:
 def days(series: Sequence[tuple[date, Mapping[str, float]]], *, label: str) -> Element:
     """Return grouped bars for the values of each day, under a legend; negative values hang down.
 
-    Days are in the given order, the oldest on the left. Each day has a tooltip with its values.
+    `series` has the oldest day first, which is on the left. Each day has a tooltip with its values.
     """
     names = list(dict.fromkeys(name for _, values in series for name in values))
     all_values = [value for _, values in series for value in values.values()]
