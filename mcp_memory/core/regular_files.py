@@ -4,7 +4,7 @@ A path may lead to an endless device or to a pipe without a writer; opening eith
 checked on the open descriptor, so a link counts as its target.
 
 In a home, symbolic links are refused, for files and for the folders above them: a link must not bring other files of
-the machine into a backup or an export, and nothing outside the home may be written or deleted through one. The home
+the machine into a backup or an export, and nothing outside the home may be written or deleted through a link. The home
 itself may be a link. Standard library only, because hooks import this module.
 """
 

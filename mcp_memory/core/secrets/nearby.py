@@ -44,7 +44,7 @@ _SENTENCE = re.compile(
 _START_OF_SENTENCE = re.compile(r"[\n。！？؟]|[.!?][ ]")
 _NEAR = re.compile(r"(?<![^\s\"'`:：(（\[=「『“„«/\u0e00-\u0eff\u2e80-\ufffd])[A-Za-z0-9][!#-~]{7,255}")
 _OF_NAMES = re.compile(r"\d\.\d+[+*]?$|#\d+$|^#|[=(){}\[\]\\/]|^\d+%|%[0-9A-F]{2}|^[\w.-]+@")
-"""In versions, numbers of issues, options, shares, parts of URLs and addresses."""
+"""Marks of versions, numbers of issues, options, percentages, URLs and addresses."""
 _DESCRIBED = re.compile(rf"(?i)s?[ _-](?:{any_of('after a name of something else')})")
 _GOES_ON = re.compile(r"[ ]?(?![A-ZÄÖÜ])[^\W\d]")
 _VERSION = re.compile(r"[A-Za-z]{3,}\d{1,4}(?:\.\d{1,4})+[+*]?")

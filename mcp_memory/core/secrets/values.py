@@ -228,7 +228,7 @@ def is_chosen(value: str) -> bool:
 
 
 def is_chosen_or_phrase(value: str) -> bool:
-    """Return whether a value in a position for passwords is one: chosen, a number, or a phrase."""
+    """Return whether a value in a position for passwords is a password: chosen, a long number, or a phrase."""
     return is_chosen(value) or (value.isdigit() and len(value) >= 6) or is_phrase(value)
 
 
@@ -309,13 +309,13 @@ def words_of(text: str) -> list[str]:
 
 
 _READ_FOR_WORDS = 300
-"""Characters of a value that are checked for words. Values overlap: in `a=b=c`, so do `b=c` and `c`."""
+"""Characters of a value that are checked for words, because many values may overlap: `b=c` and `c` in `a=b=c`."""
 
 
 def reads_as_words(text: str) -> bool:
     """Return whether most letters of a text are in words, as in names that people give; only its beginning counts.
 
-    Parts that are joined by marks need fewer: random letters are not divided into lower-case parts of a word's length.
+    For lower-case parts joined by marks half of the letters suffice, because random letters are not divided like this.
     """
     text = text[:_READ_FOR_WORDS]
     parts = [part for part in words_of(text) if not part.isdigit()]

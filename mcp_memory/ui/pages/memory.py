@@ -306,7 +306,10 @@ def _first_steps(view: View) -> Iterator[Element]:
 
 # --- a scene ----------------------------------------------------------------------------------------
 async def scene(view: View) -> Page:
-    """Show a scene, or the version in the query, with its statements and versions. Raises NotFound for no such scene."""
+    """Show a scene, or the version in the query, with its statements and versions.
+
+    Raises NotFound for an unknown scene.
+    """
     memory, slug = view.memory, view.parts["slug"]
     history = await memory.scene_history(slug)
     newest = history[0]
