@@ -230,7 +230,7 @@ def _around(
 
 
 _END_CHARS = 140_000  # characters at either end of a text
-_SHORTEST, _LONGEST = 8, 300  # characters of a sentence; a longer one is cut
+_SHORTEST, _LONGEST = 8, 300  # characters of a sentence; longer sentences are cut
 
 logger = logging.getLogger(__name__)
 

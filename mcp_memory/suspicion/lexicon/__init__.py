@@ -5,7 +5,7 @@ several words means these words in a row. From Hebrew on, where words carry pref
 entry is found inside words; an entry that ends in a space only at the end of a word. Entries of capitals alone (`AI`,
 `KI`) count in capitals alone.
 
-It knows no grammar: `signs.txt` defines which concepts together are an attack.
+The lexicon knows no grammar; `signs.txt` defines which concepts together are an attack.
 """
 
 from __future__ import annotations
