@@ -87,7 +87,7 @@ def _pasted(text: str) -> Iterator[int]:
 
 
 def _mail(text: str) -> int | None:
-    """Return the start of a mail without headers: a formal salutation, or any salutation before a signature; or None."""
+    """Return the start of a mail without headers, a formal salutation or any salutation before a signature; or None."""
     signed = max((signature.start() for signature in _quoted("SIGNATURE").finditer(text)), default=-1)
     for salutation in _quoted("SALUTATIONS").finditer(text):
         if salutation["informal"] is None or salutation.end() <= signed:

@@ -12,8 +12,8 @@ Turns that are too short, or nearly repeated elsewhere, are left out; so are wor
 turns.
 
 Paraphrases are left out: words replaced by their nearest neighbours in the bundled model would be found by that model,
-and the figure would favour the leg that wrote the questions. So are memories (atoms): `remember` keeps a note of
-the same words, and asking for one by the other measures nothing.
+and the figure would favour the leg that wrote the questions. Memories (atoms) are left out too: `remember` keeps a note
+of the same words, and finding the note by the memory measures nothing.
 
 Deterministic: the same turns, seed and count give the same questions, in the same order.
 """
@@ -80,7 +80,7 @@ class Talk:
         return math.log((len(self.turns) + 1) / len(self.places[word]))
 
     def is_word(self, word: str) -> bool:
-        """Return whether people would call it a word: two or more characters; an unspaced pair must often occur."""
+        """Return whether a word has two or more characters; an unspaced pair must also be frequent as a pair."""
         if not is_unspaced(word):
             return len(word) > 1
         if len(word) == 1:
@@ -250,7 +250,10 @@ class MinedQuestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """`asks` and `caution` are for people; `make` makes the question for the turn at a place, or None."""
+    """A kind of question. `asks` describes it for people, `caution` the limits of its figures.
+
+    `make` returns the question for the turn at a place, or None.
+    """
 
     asks: str
     caution: str
