@@ -293,7 +293,7 @@ def _forgotten_counter(*, has_memory: bool) -> Generator[Forgotten | None]:
 def _watch(
     sources: Sequence[Source], files: Sequence[Path], layout: str, asked: ImportOptions, report: _ImportSummary
 ) -> None:
-    """Import files that are no logs, then follow the logs until Ctrl-C. Raises InvalidInput at the end without a log."""
+    """Import the files that are not logs, then follow the logs until Ctrl-C. Raises InvalidInput if there is no log."""
     if others := [source for source in sources if not isinstance(source, AgentLog)]:
         _import(others, asked, report)
     if len(others) == len(sources):

@@ -96,7 +96,7 @@ def _ago(words: Mapping[str, Any], now: datetime) -> Interval | None:
 
 
 def _rolling(words: Mapping[str, Any], now: datetime) -> Interval | None:
-    """Read "the past three weeks" or "the next three weeks", by whole days, so that the answer is the same all day."""
+    """Read "the past three weeks" or "the next three weeks", to the end of a day, so that the answer stays the same."""
     counted = not words.keys().isdisjoint(("NUM", "WORD", "FEW", "AMOUNT", "ONE"))
     if "MONTH" in words:  # the last week of May
         return None

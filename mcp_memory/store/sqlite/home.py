@@ -1,4 +1,4 @@
-"""The folder of a home: creates it, keeps it private, and opens its database if the folder is read-only."""
+"""The folder of a home: its creation, its privacy, its identity file, and its database if the folder is read-only."""
 
 from __future__ import annotations
 
