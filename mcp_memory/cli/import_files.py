@@ -333,7 +333,7 @@ def _import_archive(file: Path, *, dry_run: bool) -> list[Brought]:
     """Import all spaces of an export under their names, or its only space into the space selected by `--space`.
 
     A dry run only checks the file. Raises InvalidInput for a backup, for a damaged export, and for an export of several
-    spaces if `--space` is given.
+    spaces with `--space`.
     """
     if is_backup(file):
         raise InvalidInput(

@@ -1,6 +1,6 @@
 """Opens regular files only, refuses links inside a home, and detects that an open folder was replaced.
 
-A path may lead to an endless device or to a pipe without a writer; opening either raises OSError at once. The type is
+A path may lead to an endless device or a pipe without a writer; opening these raises OSError at once. The type is
 checked on the open descriptor, so a link counts as its target.
 
 In a home, symbolic links are refused, for files and for the folders above them: a link must not bring other files of

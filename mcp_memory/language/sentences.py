@@ -1,6 +1,6 @@
 """Sentences of a user's text: which are quoted, negative, questions, reported, or standing rules. Pure; never raises.
 
-`own_part` masks the words of others: quotations, code, mails, and text after "she wrote:", after a request to
+`own_part` masks other people's words: quotations, code, mails, and text after "she wrote:", after a request to
 translate, summarise or correct it, after a line that presents it ("from the readme:"), a file name, a copied line of a
 chat or the heading of a document. A mail is recognised by its headers, by a formal salutation, or by a salutation or a
 colon before a signature, and extends to the end of the text. When in doubt, words count as the user's: quotations of up
@@ -8,7 +8,7 @@ to four words, quotations to be remembered, mails to an assistant, and texts pas
 languages (`data/quoted.txt`).
 
 `is_negative` recognises sentences that forbid, deny or exclude, in twenty-seven languages (`data/negation.txt`). Two
-separate negations cancel each other ("never … without"); adjacent negations are one ("никогда не", "ne … jamais").
+separate negations cancel each other ("never … without"); adjacent negations count once ("никогда не", "ne … jamais").
 Verbs such as avoid, stop and skip count. Verbs negated by an affix, as in Turkish and Czech, are not recognised.
 
 `rule_candidates` finds the sentences of a user's turn that may state a standing rule ("no ORM, ever", "siezen, nie
@@ -50,7 +50,7 @@ def own_part(text: str) -> str:
 
 
 def _spans(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the spans of text by others; they may overlap."""
+    """Yield the spans of other people's words; they may overlap."""
     for block in _quoted("BLOCKS").finditer(text):
         yield block.span()
     for quote in _quoted("INLINE").finditer(text):
@@ -103,7 +103,7 @@ _AFTER_NE = frozenset(["pas", "jamais", "aucun", "aucune", "rien"])
 _TOGETHER = 3  # most words between the two parts of a negation
 _FILE = "mcp_memory.language", "data/negation.txt"
 _CONCORD = frozenset(("es", "fr", "it", "pt", "ru", "uk", "pl", "cs", "sr"))
-"""Languages in which two plain negations are one: "no lo uses nunca"."""
+"""Languages in which two plain negations count once: "no lo uses nunca"."""
 
 
 def is_negative(text: str) -> bool:

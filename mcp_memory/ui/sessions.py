@@ -4,7 +4,7 @@ A key and a cookie have 256 random bits. Both are kept as hashes, in memory only
 sessions end with the process. A session ends after twelve hours without a request by its reader. The token of a
 session's forms is computed from its cookie, so a form cannot be submitted in another session.
 
-A correct key is accepted whatever others try. After twenty wrong keys in a minute the answer is to wait.
+A correct key is always accepted. After twenty wrong keys in a minute, further wrong keys raise TooManyKeys.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ programs and addresses are invented.
 
 The replies in `replies/`, one file a stage, were written by hand after reading the questions. They name statements by
 keys, because ids depend on earlier rows; the id of a statement is read from the questions, which show its text after
-it. A sentence may have several wordings, from the earliest knowledge to the final one. A question is answered from the
-rows that it shows, so that any order of questions works:
+it. A sentence may have several wordings, from the earliest to the final knowledge. A question is answered from the rows
+that it shows, so that any order of questions works:
 
     extract   the notes on its turns, without repetitions of shown statements; of two contradicting notes, the later
     merge     the decisions on its drafts; a draft without a decision is added

@@ -86,7 +86,7 @@ def difference(ours: Sequence[float], theirs: Sequence[float]) -> Figure:
 
 
 def mean_interval(values: NDArray[np.float64], *, seed: int = 0) -> Interval:
-    """Return the 95 % percentile bootstrap interval of the mean of `values` (at least one, none NaN)."""
+    """Return the 95 % percentile bootstrap interval of the mean of `values`, which are not empty and without NaN."""
     return _interval(_resampled(values, seed).mean(axis=1))
 
 

@@ -1,9 +1,9 @@
 """Passwords near their names: "the password? It's …", "ich habe das Passwort auf … geändert", "login: otto / …".
 
-In a sentence with a word for a password, and in the answer to a question with one, the first token that looks random is
-the password, whatever words are between. A token looks random if it mixes letters, digits and symbols in a way that
-words, identifiers, part numbers, versions, digests, paths and addresses do not. A word with a number (`Walnut48`) is
-the password only after "is", "changed … to" or their equivalents.
+In a sentence with a word for a password, and in the answer to such a question, the first token that looks random is the
+password, whatever words are between. A token looks random if it mixes letters, digits and symbols in a way that words,
+identifiers, part numbers, versions, digests, paths and addresses do not. A word with a number (`Walnut48`) is the
+password only after "is", "changed … to" or their equivalents.
 """
 
 from __future__ import annotations

@@ -175,7 +175,7 @@ def is_random_token(value: str, least: int = 12) -> bool:
 def _is_scrambled(value: str) -> bool:
     """Return whether letters are in an order that no language and no name of code has.
 
-    They contain no word; long values, or those with marks, contain many consonants or capitals in a row.
+    They contain no word. Long values and values with marks contain many consonants in a row or many changes of case.
     """
     if value.isalpha() and len(value) <= _LONGEST_WITHOUT_WORD:
         return not may_be_word(value) and not contains_word(
@@ -249,7 +249,7 @@ def may_describe(value: str) -> bool:
 def is_phrase(value: str, least: int = 3, *, of_key: bool = False) -> bool:
     """Return whether a row of words is a passphrase: bare words with the same separator, not a sentence.
 
-    In a password of four words or more, one may also be a placeholder or, between hyphens, a word of sentences.
+    In a password of four words or more, one word may also be a placeholder or, between hyphens, a word of sentences.
     """
     for joint in (" ", "-", ".", "_"):
         words = value.split(joint)

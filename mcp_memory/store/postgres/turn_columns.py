@@ -1,4 +1,4 @@
-"""Turn metadata from PostgreSQL: read only for the turns that a search matched and those around them.
+"""Turn metadata from PostgreSQL, read only for the turns that a search matched and the turns around them.
 
 All columns are in the index `turn_place`, so no text is read. They come as one value of packed numbers: an object for
 each number of 10,000 turns would take longer than the query.

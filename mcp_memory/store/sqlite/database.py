@@ -6,9 +6,8 @@ the changed rows are written after the commit (`copies`). Reads see one snapshot
 a limited time for a connection of the pool. Any thread may call, but not from inside `work` (see `nesting`);
 connections are not bound to threads. A home that cannot be written to is opened read-only.
 
-Open connections outlive the files that they opened. So each call first compares the home and the database with those
-that were opened, and raises HomeGone if they were removed or replaced: deleted content is neither shown nor written
-again.
+Open connections outlive the files that they opened. So each call first checks that the home and the database are still
+the opened files, and raises HomeGone if not, so that deleted content is neither shown nor written again.
 
 Errors of SQLite and the file system become errors of this package, whose messages name the next step.
 """
@@ -190,8 +189,8 @@ class Database:
     def _free_writer(self) -> WritingConnection:
         """Return the writing connection, replaced by a new connection if it has an open cursor.
 
-        The cursor of a failed query keeps its snapshot while its error is referenced; if others have written since,
-        SQLite refuses to write from that snapshot. Raises StoreUnavailable if the home is read-only.
+        The cursor of a failed query keeps its snapshot while its error is referenced. If another process has written
+        since, SQLite refuses to write from that snapshot. Raises StoreUnavailable if the home is read-only.
         """
         if self._writer is None:
             raise StoreUnavailable(self._only_readable())

@@ -84,7 +84,7 @@ def keep_private(home: Path, *, deep: bool = False, new: bool = False) -> int:
 
 
 def exposed_paths(home: Path, *, deep: bool = True) -> Iterator[tuple[Path, int]]:
-    """Yield files and folders of a home that are open to others and should not be, each with its mode."""
+    """Yield files and folders of a home that are open to other users and should not be, each with its mode."""
     if os.name == "nt":  # modes say nothing there
         return
     with suppress(OSError):

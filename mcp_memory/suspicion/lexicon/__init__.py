@@ -114,7 +114,7 @@ def folded(text: str) -> str:
 
 
 def concepts_of(text: str) -> dict[str, int]:
-    """Return the concepts that a folded text may have, with their languages: at least those that `matches` finds."""
+    """Return the concepts that a folded text may have, with their languages: at least all that `matches` finds."""
     lower = text.lower()
     concepts: dict[str, int] = {}
     words = set(_TOKEN.findall(lower))

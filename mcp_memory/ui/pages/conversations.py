@@ -134,7 +134,7 @@ def _extent(info: SessionInfo) -> Element:
 
 
 def _window(turns: Sequence[Turn]) -> Iterator[Turn]:
-    """Yield turns up to the size of a page; at least one."""
+    """Yield turns up to the size of a page, and at least the first."""
     room = _CHARS
     for turn in turns:
         length = min(len(turn.content), _OF_A_TURN)

@@ -95,7 +95,7 @@ def was_never_true(statement: Atom | Fact) -> bool:
 
 
 def drop_repeated(facts: Sequence[Fact]) -> list[Fact]:
-    """Return facts without those that were corrected as never true, if another has the same value and start."""
+    """Leave out facts that were corrected as never true, if another fact has the same value and start."""
 
     def identity(fact: Fact) -> tuple[object, ...]:
         return fact.entity, fact.relation, fact.value, fact.valid_from

@@ -283,7 +283,7 @@ async def _recall_result(view: View, query: str) -> list[Any]:
 
 
 def _known_note(verdict: Known | None) -> list[Element]:
-    """Return the verdict whether the memory knows the answer, if there is one."""
+    """Return a line on whether the memory knows the answer; empty without a verdict."""
     return [el("p", t(f"search.known_{verdict}"))] if verdict else []
 
 

@@ -8,7 +8,7 @@ Rows with the terms of an earlier version are reindexed in batches, newest first
 terms. Reading and cutting into terms need no lock; then one transaction writes a batch with the range it covers, after
 checking which rows were forgotten meanwhile. After a kill one batch is repeated; two processes may repeat a batch.
 
-FTS5 merges its segments inside the commit that makes one too many, which made other writers wait for up to a second.
+FTS5 merges its segments inside the commit that exceeds their number, which made other writers wait for up to a second.
 So during reindexing automatic merges are off, and a share is merged after each batch; `settle_segments` finishes the
 merge and restores the settings. They are stored in the database, so that any process can continue after a kill.
 """

@@ -1,4 +1,4 @@
-"""Snapshots: a consistent copy of the database made while others write, its checks, and the files that its rows name.
+"""Snapshots: a consistent copy of a database that is in use, its checks, and the files that its rows name.
 
 A snapshot is a separate file that no other process has open.
 
