@@ -37,7 +37,7 @@ _MAX_CLIENTS = 8
 _NAME = 60
 
 _ours = set[tuple[int, Path]]()
-"""Entries of this process, and homes it has locked exclusively: a lock does not reveal whether its holder is us."""
+"""Entries of this process, and homes it has locked exclusively; a lock does not reveal whether this process has it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +82,7 @@ class ProcessNote:
         _write(handle, fields)
 
     def add_client(self, client: str) -> None:
-        """Add the name of a client. Never raises: it is only for display."""
+        """Add the name of a client. Never raises, because the name is only for display."""
         name = one_line(client, _NAME)
         with self._lock, suppress(OSError):
             before: list[str] = self._fields.get("clients", [])

@@ -1,8 +1,8 @@
 """The MCP App: a single HTML file made of the files in `static/`, and the pages it shows, as JSON.
 
 A host shows the file in a sandboxed frame where nothing can be fetched, so it includes the style sheet and the
-scripts, and gets each page through the tool `memory_view`: title, tree and path, of at most 100 kB. The reader may
-change nothing: the view has no form token, so pages have no forms that change anything.
+scripts, and gets each page through the tool `memory_view`: title, tree and path, of at most 100 kB. The reader can
+change nothing, because the view has no form token, without which pages have no forms that change anything.
 """
 
 from __future__ import annotations

@@ -235,7 +235,7 @@ _PAGE = "memory://persona"
 _PAGE_S = 60.0
 _HOOK_RUNS = 3
 _SAYS = {"offload_tool_result": cast("RequestParamsMeta", {REPLACED: True})}
-"""Metadata of calls: the agent replaces the result by the answer, so it counts as saved."""
+"""Metadata of calls, by tool: the agent replaces the result by the answer, so the result counts as saved."""
 _NEXT = re.compile(r"More: (\S+)")
 """Link to the next page, after the contents."""
 

@@ -1,10 +1,10 @@
 """Known-item questions mined from a memory's turns: questions that somebody who remembers a turn might ask.
 
 The turns are read once. Everything is computed from them alone, in any language and without a model: how rare a word
-is, whether nearby turns use it too, its other forms, and whether another turn says nearly the same. Words are those of
-the text, not the index's terms: a question must not know how the index cuts words. In scripts written without spaces
-every pair of characters counts as a word. Of a large memory, random sessions are read: compare `Talk.turn_count`
-with `len(Talk.turns)`.
+is, whether nearby turns use it too, its other forms, and whether another turn says nearly the same. Words are taken
+from the text, not from the index's terms, because a question must not know how the index cuts words. In scripts written
+without spaces every pair of characters counts as a word. Of a large memory, random sessions are read; compare
+`Talk.turn_count` with `len(Talk.turns)`.
 
 There are four kinds of questions, from a well remembered turn to a vaguely remembered topic; `KINDS` describes them and
 the limits of their figures. Words come from a passage of the turn, preferably rarer words that nearby turns use too.

@@ -1,6 +1,6 @@
 """Classifies values: random, chosen by a person, a phrase, a word, or a placeholder of code and manuals.
 
-The vocabulary is the whole words of the bundled models, in sixteen languages: it separates `token = request_token`
+The vocabulary is the whole words of the bundled models, in sixteen languages; it separates `token = request_token`
 from `token = kqzwlmvxprtyub`. `scripts/write_tries.py` writes its file, a trie that processes share. It has frequent
 words only, so words with a common ending or prefix, and two or three words written as one, count as well.
 """

@@ -237,7 +237,7 @@ class Uploads:
         """Store an object, unless it was stored already, and return where it is.
 
         Raises NotUploaded for the first object with `early`. Pass `is_new` if the space was created in this
-        transaction: it may get another number in a retry, so the object is stored at once.
+        transaction; the object is then stored at once, because the space may get another number in a retry.
         """
         if self.objects.folder is None:
             return self.objects.put(space, data)

@@ -1,12 +1,13 @@
 """The vector index in PostgreSQL: a table of `halfvec` for each model and layer, searched exactly within a space.
 
-A space with many vectors also has a separate table with an HNSW index: an index over all spaces would find few rows of
-a single space. New rows are put into the shared table and moved in the background (`move`), so a search reads both: the
-index, and the newest rows exactly. The separate table is a child of the shared table, so a query over all spaces reads
-both. A partition would do that too, but attaching it locks and reads the vectors of all other spaces.
+A space with many vectors also has a separate table with an HNSW index, because an index over all spaces would find few
+rows of a single space. New rows are put into the shared table and moved in the background (`move`), so a search reads
+the index of the separate table, and all newest rows in the shared table. The separate table is a child of the shared
+table, so a query over all spaces reads both. A partition would do that too, but attaching it locks and reads the
+vectors of all other spaces.
 
-The numbers are the same as in SQLite, integers up to 127, which `halfvec` stores exactly: both engines compute the same
-cosines.
+The numbers are the same as in SQLite, integers up to 127, which `halfvec` stores exactly, so both engines compute the
+same cosines.
 """
 
 from __future__ import annotations

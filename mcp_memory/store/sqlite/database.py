@@ -249,7 +249,7 @@ def _equip(con: apsw.Connection) -> apsw.Connection:
 
 
 def _set_wal(con: apsw.Connection) -> None:
-    """Switch to WAL, with retries: SQLite does not wait here if another process opens the database."""
+    """Switch to WAL, with retries, because SQLite does not wait here if another process opens the database."""
     for attempt in range(_RETRIES):
         try:
             con.execute("PRAGMA journal_mode = WAL").fetchall()

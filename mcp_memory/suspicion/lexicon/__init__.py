@@ -72,7 +72,7 @@ class _Lexicon:
     """The entries of all languages, by the beginning of each entry.
 
     `words` and `stems` are keyed by the first word of an entry, `inside` by its first character or two. `openings`
-    has the first `_OPENING` characters of every stem: most words of a text match none.
+    has the first `_OPENING` characters of every stem, which exclude most words of a text quickly.
     """
 
     words: dict[str, list[_Entry]]
