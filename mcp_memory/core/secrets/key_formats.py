@@ -63,7 +63,7 @@ class KeyFormat:
         return re.compile(self.source)
 
     def match(self, text: str, at: int, hint: str) -> tuple[int, int] | None:
-        """Return the span to mask for a hint at `at`, or None."""
+        """Return the span to mask for a hint at `at`; None if it does not belong to a key."""
         match = self.pattern.match(text, at - self.back) if at >= self.back else None
         if match is None or (self.begins and (match[0].endswith("EXAMPLE") or _is_encoded(text, at, at + len(hint)))):
             return None

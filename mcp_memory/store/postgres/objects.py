@@ -253,7 +253,7 @@ class Uploads:
 
 
 def open_bucket(address: str | None, folder: str | None) -> Objects:
-    """Return the storage of new objects: `Rows` if `address` is None, else a `Bucket`. Raises InvalidInput like it."""
+    """Return the storage of new objects: `Rows` if `address` is None, else a `Bucket`, which may raise InvalidInput."""
     return Rows() if address is None else Bucket(address, folder)
 
 

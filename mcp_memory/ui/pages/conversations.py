@@ -107,7 +107,7 @@ def _start(view: View) -> int:
 
 
 def _windows(path: str, *, before: int | None, after: int | None, words: tuple[str, str]) -> Element | None:
-    """Return links to the previous and the next window; None if there are none."""
+    """Return links to the previous and the next window; None if there is only this window."""
     links = [
         ui.link(path, t(word), start=start or None)
         for start, word in zip((before, after), words, strict=True)

@@ -51,7 +51,7 @@ def count(con: apsw.Connection, table: str) -> int:
 
 
 def put(con: apsw.Connection, table: str, space: int, vectors: Mapping[int, bytes]) -> None:
-    """Store the vectors of rows that have none."""
+    """Store the vectors of rows; rows that have a vector already are skipped."""
     for block, numbers in _by_block(space, vectors):
         size = ROWS * len(vectors[numbers[0]])
         con.execute(
