@@ -407,7 +407,7 @@ def revoke(which: str) -> None:
 
 
 def _ask_new_home(question: Callable[[Memory], Awaitable[T]]) -> T:
-    """Run one query on the memory, creating the home if needed: a server may be set up before its first use."""
+    """Run `question` on the memory. The home is created if needed, because tokens may be made before its first use."""
     import anyio
 
     from mcp_memory.service.memory import open_memory

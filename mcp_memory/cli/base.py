@@ -205,7 +205,7 @@ def say(text: str, *, err: bool = False) -> None:
 
 @contextmanager
 def progress_bars(what: str = "") -> Generator[Callable[[str, int, int], None]]:
-    """Yield a progress callback. On a terminal it shows a bar for each operation, labelled with it and `what`."""
+    """Yield a progress callback. On a terminal it shows a bar for each operation, labelled with its name and `what`."""
     from mcp_memory.cli.terminal import one_line
 
     with ExitStack() as shown:
@@ -245,7 +245,7 @@ def command_settings() -> CommandSettings:
 
 
 def settings() -> Settings:
-    """Return the effective settings; those of the command line override all others. Raises InvalidInput."""
+    """Return the effective settings; the command line overrides all others. Raises InvalidInput for a wrong setting."""
     from mcp_memory.core.config import load_settings, require_home
 
     effective = load_settings(**command_settings())
@@ -267,7 +267,8 @@ def home_with_files() -> Path:
 def existing_memory_settings() -> Settings:
     """Return the effective settings of an existing memory.
 
-    Raises NothingStored or StoreUnavailable for a home without a readable database. PostgreSQL is not checked.
+    Raises NothingStored if nothing is stored in the home yet, and StoreUnavailable if its database is missing or cannot
+    be read, or none can be created. PostgreSQL is not checked.
     """
     from mcp_memory.service.upkeep.home_checks import why_unwritable
     from mcp_memory.store.files import database_is_gone

@@ -331,7 +331,7 @@ def compress(window: int, overhead: int, session: str | None, level: str | None,
 def _read_messages() -> tuple[dict[str, Any], list[Any]]:
     """Read messages from standard input. Return the request that contains them ({} for a bare list), and the messages.
 
-    Raises InvalidInput for a terminal or other JSON.
+    Raises InvalidInput if standard input is a terminal, no JSON, or other JSON.
     """
     if sys.stdin.isatty():
         raise InvalidInput("There is nothing on standard input. Run it as: mcp-memory compress … < messages.json")

@@ -60,7 +60,7 @@ class Check:
 
 
 def run_checks(**overrides: Any) -> Iterator[Check]:
-    """Run all checks, quick checks first, and yield each result; with invalid settings, stop there.
+    """Run all checks, quick checks first, and yield each result; stop after the check of settings if they are invalid.
 
     `overrides` are settings, as for `load_settings`.
     """
@@ -86,7 +86,7 @@ def run_checks(**overrides: Any) -> Iterator[Check]:
 
 
 def _check_engine() -> Check:
-    """Store a turn in a scratch home and find it again: this needs the engine, its extensions and its index."""
+    """Store a turn in a scratch home and find it again, which needs the engine, its extensions and its index."""
 
     async def try_out(scratch: str) -> int:
         async with open_memory(Settings(home=Path(scratch), embedder="none")) as memory:

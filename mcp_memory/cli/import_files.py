@@ -293,7 +293,7 @@ def _forgotten_counter(*, has_memory: bool) -> Generator[Forgotten | None]:
 def _watch(
     sources: Sequence[Source], files: Sequence[Path], layout: str, asked: ImportOptions, report: _ImportSummary
 ) -> None:
-    """Import other files, then follow logs until Ctrl-C. Raises InvalidInput, after that import, without a log."""
+    """Import the files that are not logs, then follow the logs until Ctrl-C. Raises InvalidInput if there is no log."""
     if others := [source for source in sources if not isinstance(source, AgentLog)]:
         _import(others, asked, report)
     if len(others) == len(sources):
@@ -333,7 +333,7 @@ def _import_archive(file: Path, *, dry_run: bool) -> list[Brought]:
     """Import all spaces of an export under their names, or its only space into the space selected by `--space`.
 
     A dry run only checks the file. Raises InvalidInput for a backup, for a damaged export, and for an export of several
-    spaces if `--space` is given.
+    spaces with `--space`.
     """
     if is_backup(file):
         raise InvalidInput(

@@ -153,7 +153,8 @@ def _space_of(project: Path) -> str:
 def _ask_for_separate_memory(client: str, name: str, project: Path | None) -> bool:
     """Ask whether a project gets a separate memory, at the first installation in its folder.
 
-    Return False without asking if a space is named, in another folder, or without a terminal.
+    Return False without asking if a space is named, if the folder is no project or has the server already, or without
+    a terminal.
     """
     from mcp_memory.integrations.clients import plan, programs
 
@@ -427,7 +428,7 @@ def _check_servers(client: str | None, name: str, project: Path | None) -> None:
 def _start_server(part: ConfigPart, project: Path | None) -> Greeting:
     """Start the server of a part as its client does, and return its greeting.
 
-    Raises NotFound without a server, Refused for another server.
+    Raises NotFound if the client has no such server, Refused if the server is another program.
     """
     from mcp_memory.integrations.clients import plan, programs, server_check
 

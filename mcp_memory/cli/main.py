@@ -139,7 +139,7 @@ def main() -> None:
 
 
 def _is_pipe_closed() -> bool:
-    """Flush standard output, and return whether it is a pipe without a reader. Windows cannot tell: True."""
+    """Flush standard output, and return whether it is a pipe without a reader; on an error in Windows always True."""
     try:
         sys.stdout.flush()
         os.write(sys.stdout.fileno(), b"")

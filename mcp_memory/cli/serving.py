@@ -93,7 +93,7 @@ def ui(port: int, no_browser: bool) -> None:
 def open_browser(address: str) -> threading.Thread | None:
     """Open a graphical browser in a thread, and return the thread.
 
-    Without a display, return None: a browser in the terminal would take it over.
+    Without a display, return None, because a browser in the terminal would take over the terminal.
     """
     import threading
     import webbrowser

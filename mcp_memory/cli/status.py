@@ -225,7 +225,7 @@ def _tasks(counts: dict[str, int], offload: dict[str, int]) -> str:
 
 
 def _growth(grown: dict[str, dict[str, int]]) -> str:
-    """Return the new rows of each period, leaving out a period equal to the previous one."""
+    """Return the new rows of each period; a period with the same rows as the previous period is left out."""
     spans: dict[str, str] = {}
     for span, counts in grown.items():
         if rows := _join_parts(plural(many, _KINDS[kind]) for kind, many in counts.items() if many):

@@ -130,12 +130,12 @@ def model_name(identity: str) -> str:
 
 
 def suggest_names(names: Mapping[str, str | None]) -> str:
-    """Return unknown names, each with the closest known name if there is one near."""
+    """Return unknown names in a line, each with the closest known name, if any."""
     return ", ".join(f"{name} (perhaps {nearest})" if nearest else name for name, nearest in names.items())
 
 
 def canvas_steps(canvas: Canvas) -> list[str]:
-    """Return one line per step: status, id, title, and its predecessors unless the line above is the only one."""
+    """Return one line per step: status, id, title, and the predecessors, unless the step above is the only one."""
     before: dict[str, list[str]] = {node.id: [] for node in canvas.nodes}
     for edge in canvas.edges:
         before[edge.target].append(edge.source)

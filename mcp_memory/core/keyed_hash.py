@@ -27,9 +27,9 @@ def keyed_hash(secret: bytes, *parts: str, digits: int = 32) -> str:
 
 
 def derived_id(client_id: str) -> str | None:
-    """Return the prefix (`import`, `log`, `mem0` …, or empty) of an id that may be a hash of the text; None for others.
+    """Return the prefix (`import`, `log`, `mem0` …, or empty) of an id that may be a hash of the text, else None.
 
-    Random ids of the same form cannot be distinguished. They are keyed too, which does no harm.
+    Random ids of the same form cannot be distinguished, so they are keyed too, which does no harm.
     """
     if keyed := _KEYED.fullmatch(client_id):
         return keyed["kind"]

@@ -2,8 +2,8 @@
 
 By default no record shows contents, at any level, including records of other libraries. Records show messages that are
 constants of the logging code, numbers, `SafeText`, the `fields` of our events, and the type and location of errors.
-Everything else is replaced by an ellipsis. The owner finds the rest in `status` and `doctor`, or in the log if
-the setting `log_contents` is on; keys and passwords are masked there too.
+Everything else is replaced by an ellipsis. The owner finds the details in `status` and `doctor`, or in the log if the
+setting `log_contents` is on; keys and passwords are masked there too.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def event(logger: logging.Logger, what: str, *, level: int = logging.INFO, **fie
 
 
 class LogFormatter(logging.Formatter):
-    """Formats records. It must run where the record is made, because it inspects the stack."""
+    """Formats records. It must run during the call that logs, because it inspects the stack."""
 
     def __init__(self, *, form: LogFormat = "text", contents: bool = False, prefix: str | None = None) -> None:
         super().__init__(f"{prefix}%(message)s" if prefix else "%(asctime)s %(levelname)s %(name)s: %(message)s")

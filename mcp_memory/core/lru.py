@@ -28,7 +28,7 @@ class LRU(Generic[K, V]):
         return key in self._values
 
     def get(self, key: K) -> V | None:
-        """Return a value and mark it as used, or None."""
+        """Return the value of a key and mark it as used; None if it is missing."""
         with self._lock:
             if key not in self._values:
                 return None
@@ -53,7 +53,7 @@ class LRU(Generic[K, V]):
             return self.put(key, make()) if value is None else value
 
     def pop(self, key: K) -> V | None:
-        """Remove a key and return its value, or None."""
+        """Remove a key and return its value; None if it is missing."""
         with self._lock:
             value, weight = self._values.pop(key, (None, 0))
             self._weight -= weight

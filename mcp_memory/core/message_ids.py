@@ -1,7 +1,7 @@
 """Finds the id of a JSON-RPC message that cannot be parsed: nested too deep, truncated, or too large for memory.
 
 Only a member of the message itself counts, never an `"id"` inside its result. The search covers the first and the last
-members, which is where programs write it.
+members, which is where programs write the id.
 """
 
 from __future__ import annotations

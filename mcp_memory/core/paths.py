@@ -80,7 +80,7 @@ def is_ours(name: str) -> bool:
 def foreign_files(home: Path) -> list[str]:
     """Return the names in a home that do not belong to this program; empty if it cannot be listed.
 
-    Hidden files do not count: systems and sync programs leave them in every folder.
+    Hidden files do not count, because systems and sync programs leave them in every folder.
     """
     try:
         names = sorted(path.name for path in home.iterdir())

@@ -23,7 +23,7 @@ WriteMode = Literal["wb", "xb", "ab", "r+b", "w+b", "x+b"]
 
 
 def open_private(path: Path, mode: WriteMode) -> IO[bytes]:
-    """Open a regular file for writing, and create it unless the mode says otherwise. Raises OSError."""
+    """Open a regular file for writing, and create it unless the mode says otherwise. Raises OSError like `opener`."""
     return open(path, mode, opener=opener)
 
 
@@ -43,7 +43,7 @@ def opener(path: str, flags: int) -> int:
 
 
 def touch(path: Path) -> None:
-    """Create an empty file, or set the modification time of an existing file to now. Raises OSError."""
+    """Create an empty file, or set the modification time of an existing file to now. Raises OSError like `opener`."""
     with io.FileIO(path, "ab", opener=opener):
         os.utime(path)
 

@@ -2,10 +2,10 @@
 
 They are replaced before anything is stored, logged, embedded or searched for. Nested tags belong to the outer passage,
 and an unclosed passage extends to the end. A tag that is alone in inline code or in a code fence is a mention: it opens
-and closes nothing. Tool results are not searched for the tag: programs print it for other reasons.
+and closes nothing. Tool results are not searched for the tag, because programs print it for other reasons.
 
-A message is one text, even if its client splits it into several parts: a passage may begin in one part and end in
-another. So the passages are removed from all parts together, before any part is classified or dropped.
+A message is one text, even if its client splits it into several parts, so a passage may begin in one part and end in
+another. Passages are therefore removed from all parts together, before any part is classified or dropped.
 """
 
 from __future__ import annotations

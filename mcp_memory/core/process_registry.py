@@ -1,8 +1,8 @@
 """Registry of the processes that have a home open: a locked file for each. Other locks of this program are here too.
 
 The file is `<home>/run/<pid>-<number>.json` with purpose, space and start time. The system releases its lock however
-the process ends, so an unlocked file belongs to a killed process, and the next reader deletes it. A process that needs
-exclusive access uses `exclusive`: it must be the only one, and others are refused until it ends.
+the process ends, so an unlocked file belongs to a killed process, and the next reader deletes it. `exclusive` gives a
+process exclusive access: no other process may have the home open, and none can open it until the access ends.
 
 On a read-only home, and on a file system without locks, processes are not registered. Processes of another machine are
 visible if the file system shares its locks.
@@ -37,7 +37,7 @@ _MAX_CLIENTS = 8
 _NAME = 60
 
 _ours = set[tuple[int, Path]]()
-"""Entries of this process, and homes it has locked exclusively: a lock does not reveal whether its holder is us."""
+"""Entries of this process, and homes it has locked exclusively; a lock does not reveal whether this process has it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +82,7 @@ class ProcessNote:
         _write(handle, fields)
 
     def add_client(self, client: str) -> None:
-        """Add the name of a client. Never raises: it is only for display."""
+        """Add the name of a client. Never raises, because the name is only for display."""
         name = one_line(client, _NAME)
         with self._lock, suppress(OSError):
             before: list[str] = self._fields.get("clients", [])
@@ -217,7 +217,7 @@ def _unusable_message(home: Path, error: OSError) -> str:
 
 
 def _run_folder(home: Path, *, create: bool = True) -> Path:
-    """Create the folder of the registry, and the home if `create`, and return it. Raises OSError."""
+    """Create the folder of the registry, and the home if `create`, and return it. Raises OSError if that fails."""
     folder = home / "run"
     if not create and not home.is_dir():
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(home))

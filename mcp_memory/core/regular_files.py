@@ -1,11 +1,11 @@
 """Opens regular files only, refuses links inside a home, and detects that an open folder was replaced.
 
-A path may lead to an endless device or to a pipe without a writer; opening either raises OSError at once. The type is
+A path may lead to an endless device or a pipe without a writer; opening these raises OSError at once. The type is
 checked on the open descriptor, so a link counts as its target.
 
-In a home, symbolic links are refused, for files and for the folders above them: a link must not bring other files of
-the machine into a backup or an export, and nothing outside the home may be written or deleted through one. The home
-itself may be a link. Standard library only, because hooks import this module.
+In a home, symbolic links are refused, for files and for the folders above them, because a link must not bring other
+files of the machine into a backup or an export, and nothing outside the home may be written or deleted through a link.
+The home itself may be a link. Standard library only, because hooks import this module.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def _read(file: io.BufferedReader, path: Path, most: int) -> bytes:
 
 
 def modified_ms(status: os.stat_result) -> int:
-    """Return the modification time in ms since 1970, clamped: some file systems keep times that no calendar has."""
+    """Return the modification time in ms since 1970, clamped, because some file systems keep impossible times."""
     return min(max(status.st_mtime_ns // 1_000_000, 0), _LATEST_MS)
 
 
@@ -156,8 +156,8 @@ class OpenedFolder:
     """Detects that a folder was deleted or replaced while it is open. `close()` may be called twice.
 
     Open files remain usable after their names are removed, so a long-running process checks device and inode before
-    each use. The inode of a removed file can be reused unless the file is open: this keeps the folder open, and its
-    user must keep the files open. The folder may be reached through a link, its files may not.
+    each use. The inode of a removed file can be reused unless the file is open, so this object keeps the folder open,
+    and its user must keep the files open. The folder may be reached through a link, its files may not.
     """
 
     def __init__(self, folder: Path, *files: Path) -> None:

@@ -103,7 +103,7 @@ def finish() -> None:
 
 
 def with_spans(thing: T, kind: str) -> T:
-    """Return a proxy that runs the verbs of an object in spans; the object itself if telemetry is off, or None.
+    """Return a proxy that runs the verbs of an object in spans. If telemetry is off, or for None, return the object.
 
     `kind` is store, embed or model.
     """
@@ -123,7 +123,7 @@ def set_attribute(name: str, value: float) -> None:
 
 @contextmanager
 def worker_span(kind: str, *, claim_age: timedelta) -> Generator[None]:
-    """Run background work on a space in a span. `claim_age` is how long the work was due before."""
+    """Run background work on a space in a span. `claim_age` is how long the work was due before it was claimed."""
     if not is_on():
         yield
         return
@@ -137,7 +137,7 @@ def worker_span(kind: str, *, claim_age: timedelta) -> Generator[None]:
 class _SpanProxy:
     """Proxy that runs the verbs of an object within spans.
 
-    Calls of the store make spans only inside another span: background threads call them all the time.
+    Calls of the store make spans only inside another span, because background threads call the store all the time.
     """
 
     def __init__(self, thing: Any, kind: str, verbs: Sequence[str] | None) -> None:

@@ -178,7 +178,7 @@ _BULLET = re.compile(r"\s*(?:[-*+•‣▪◦–]\s+(?:\[[ xX]?\]\s+)?)+(?=\S)")
 
 
 def without_bullet(text: str) -> str:
-    """Return a text without the list marker that begins it: `- ` or `* [ ] `. Numbers stay: they may be dates."""
+    """Return a text without a list marker at its start, such as `- ` or `* [ ] `. Numbers stay; they may be dates."""
     bullet = _BULLET.match(text)
     return text[bullet.end() :] if bullet else text
 

@@ -11,7 +11,7 @@
 
 On `fixtures/tokens/` the estimate is never below the count of either encoding: 1.1 to 2.2 times that of
 cl100k_base, up to 4.4 times that of o200k_base, which knows Hindi, Arabic and Thai much better. It never exceeds the
-number of bytes. Invented words that look like English can defeat it: a page of them may be 15 % more.
+number of bytes. Only for invented words that look like English it may be too low, by up to 15 % on a page.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def token_counter(encoding: EncodingName) -> TokenCounter:
 
 
 class TokenCounter:
-    """Thread-safe token counter. Made by `token_counter`; loads at the first count."""
+    """Thread-safe token counter, from `token_counter`. It loads its vocabulary at the first count that needs it."""
 
     def __init__(self, encoding: EncodingName) -> None:
         self._encoding: EncodingName = encoding

@@ -1,4 +1,4 @@
-"""A cheap score whether a sentence states a standing rule: a logistic regression on its words and cues, no encoder.
+"""A cheap score for whether a sentence states a standing rule: a logistic regression on its words and cues.
 
 `language.sentences` selects candidates with it, and `models.embed.classifiers.rule_scores` adds it to the encoder's
 score. Words are hashed into `SLOTS` weights; most are 0. `scripts/fit_rules.py` fits them and writes

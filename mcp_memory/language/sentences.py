@@ -1,14 +1,14 @@
 """Sentences of a user's text: which are quoted, negative, questions, reported, or standing rules. Pure; never raises.
 
-`own_part` masks the words of others: quotations, code, mails, and text after "she wrote:", after a request to
+`own_part` masks other people's words: quotations, code, mails, and text after "she wrote:", after a request to
 translate, summarise or correct it, after a line that presents it ("from the readme:"), a file name, a copied line of a
 chat or the heading of a document. A mail is recognised by its headers, by a formal salutation, or by a salutation or a
-colon before a signature, and extends to the end of the text. When in doubt the words are the user's: so are quotations
-of up to four words, quotations to be remembered, mails to an assistant, and texts pasted without any sign of it.
-Sixteen languages (`data/quoted.txt`).
+colon before a signature, and extends to the end of the text. When in doubt, words count as the user's: quotations of up
+to four words, quotations to be remembered, mails to an assistant, and texts pasted without any sign of that. Sixteen
+languages (`data/quoted.txt`).
 
 `is_negative` recognises sentences that forbid, deny or exclude, in twenty-seven languages (`data/negation.txt`). Two
-separate negations cancel each other ("never … without"); adjacent negations are one ("никогда не", "ne … jamais").
+separate negations cancel each other ("never … without"); adjacent negations count once ("никогда не", "ne … jamais").
 Verbs such as avoid, stop and skip count. Verbs negated by an affix, as in Turkish and Czech, are not recognised.
 
 `rule_candidates` finds the sentences of a user's turn that may state a standing rule ("no ORM, ever", "siezen, nie
@@ -28,7 +28,7 @@ from mcp_memory.language.rule_words import word_score
 from mcp_memory.language.words import languages_of
 
 FILL = "\u00a4"
-"""Replaces each character of others in `own_part`."""
+"""Replaces each character of other people's words in `own_part`."""
 
 _FEWEST_WORDS = 5  # words of a quotation
 _SPACE = re.compile(r"\s*")
@@ -37,7 +37,7 @@ _quoted = partial(pattern_of, "mcp_memory.language", "data/quoted.txt")
 
 
 def own_part(text: str) -> str:
-    """Return the text with `FILL` for each character of others, except line ends; the length is unchanged."""
+    """Return the text with `FILL` for each character of other people's words, except line ends; the length is kept."""
     spans = list(_spans(text))
     if not spans:
         return text
@@ -50,7 +50,7 @@ def own_part(text: str) -> str:
 
 
 def _spans(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the spans of text by others; they may overlap."""
+    """Yield the spans of other people's words; they may overlap."""
     for block in _quoted("BLOCKS").finditer(text):
         yield block.span()
     for quote in _quoted("INLINE").finditer(text):
@@ -87,7 +87,7 @@ def _pasted(text: str) -> Iterator[int]:
 
 
 def _mail(text: str) -> int | None:
-    """Return the start of a mail without headers: a formal salutation, or any before a signature; or None."""
+    """Return the start of a mail without headers, a formal salutation or any salutation before a signature; or None."""
     signed = max((signature.start() for signature in _quoted("SIGNATURE").finditer(text)), default=-1)
     for salutation in _quoted("SALUTATIONS").finditer(text):
         if salutation["informal"] is None or salutation.end() <= signed:
@@ -103,7 +103,7 @@ _AFTER_NE = frozenset(["pas", "jamais", "aucun", "aucune", "rien"])
 _TOGETHER = 3  # most words between the two parts of a negation
 _FILE = "mcp_memory.language", "data/negation.txt"
 _CONCORD = frozenset(("es", "fr", "it", "pt", "ru", "uk", "pl", "cs", "sr"))
-"""Languages in which two plain negations are one: "no lo uses nunca"."""
+"""Languages in which two plain negations count once: "no lo uses nunca"."""
 
 
 def is_negative(text: str) -> bool:
@@ -125,7 +125,7 @@ def is_negative(text: str) -> bool:
 
 
 READ = 4_000
-"""Characters of a text that are read; a longer text is mostly a document."""
+"""Most characters of a text that are read; longer texts are mostly documents."""
 
 _LISTED = 5  # sentences under a heading
 _SHORTEST = 8  # characters of a sentence under a heading
@@ -167,7 +167,7 @@ def is_person(word: str) -> bool:
 
 
 def is_reported(sentence: str) -> bool:
-    """Return whether a lower-case sentence is about others, imagined, or about a single occasion."""
+    """Return whether a lower-case sentence is about other people, imagined, or about a single occasion."""
     plain = sentence.replace("’", "'")
     return _reported("REPORTED").search(plain) is not None or (
         _reported("ONCE").search(plain) is not None and _reported("HENCEFORTH").search(plain) is None

@@ -1,7 +1,7 @@
 """Finds the part of a long text that matches a question. Pure text, no I/O.
 
-A word matches if it has one of the terms in the index in any context (`words.base_terms_of_word`). Of a very long text
-only the beginning is read.
+A word matches if one of the terms is among its terms that do not depend on the language of the text
+(`words.base_terms_of_word`). Of a very long text only the beginning is read.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def _sentences_of(term_matches: Sequence[TermMatch], edges: Sequence[int], width
 
 
 def _filled(core: tuple[int, int], edges: Sequence[int], first: int, last: int, width: int) -> tuple[int, int]:
-    """Extend `core` by the sentences around it that fit, preferably a third of the rest in front."""
+    """Extend `core` by the sentences around it that fit, preferably with a third of the remaining width in front."""
     start, end = core
     before = max(_start(first, last, width), end - width)
     start = min(edge for edge in [start, *edges] if min(before, start) <= edge <= start)

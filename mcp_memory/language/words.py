@@ -327,7 +327,7 @@ def base_terms(text: str) -> list[str]:
 
 
 def content_terms(text: str) -> list[str]:
-    """Return the base terms of a text, in order, without its function words; all terms if there are no others."""
+    """Return the base terms of a text, in order, without its function words; all terms if it has no other words."""
     terms = base_terms(text)
     idle = _function_terms(function_words_of(terms))
     return [term for term in terms if term not in idle] or terms

@@ -50,7 +50,7 @@ MEANINGS: dict[str, str] = {
 """Each flag in words for people. `longterm` sets `unjudged` and `unsaid`; `secret` is for rows older than masking."""
 
 _PIECE, _OVERLAP = 20_000, 1_000
-"""Characters that the patterns read at once. It keeps the time linear, and each match holds the GIL only briefly."""
+"""Characters that the patterns read at once, so that the time is linear and each match blocks the GIL only briefly."""
 
 
 def flags(text: str, source: Source, *, meaning: bool = True, is_turn: bool = False) -> tuple[Flag, ...]:

@@ -133,7 +133,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _by_concept(text: str) -> dict[str, list[Match]]:
-    """Return the matches of a text, without those in harmless phrases: "do not forget"."""
+    """Return the matches of a text by concept, except matches in harmless phrases such as "do not forget"."""
     all_of_them = matches(text)
     harmless = [match for match in all_of_them if match.concept == "none"]
     by_concept: dict[str, list[Match]] = {}
@@ -213,7 +213,7 @@ def _around(
 ) -> int:
     """Return, as bits, the languages in which any of the concepts is within `span` characters of a match.
 
-    If a text is given as `sentence_of`, both must be in the same sentence of it.
+    With the text `sentence_of`, both must be in the same sentence of that text.
     """
     languages = 0
     for concept in concepts:
@@ -230,7 +230,7 @@ def _around(
 
 
 _END_CHARS = 140_000  # characters at either end of a text
-_SHORTEST, _LONGEST = 8, 300  # characters of a sentence; a longer one is cut
+_SHORTEST, _LONGEST = 8, 300  # characters of a sentence; longer sentences are cut
 
 logger = logging.getLogger(__name__)
 

@@ -118,7 +118,7 @@ class Call:
 
     @property
     def view(self) -> View:
-        """The same reader, for an action that answers with a form."""
+        """A view for the same reader, for an action that answers with a form."""
         token = self.form.get("form_token", "")
         return View(memory=self.memory, right=self.reader.right, form_token=token, is_owner=self.reader.is_owner)
 
@@ -189,7 +189,7 @@ def _ask_value(call: Call, atom: Atom, fact: Fact) -> Page:
 def _since(call: Call, older: Sequence[Atom]) -> str | None:
     """Return the time from which a correction is valid, None for the default of `remember`.
 
-    It is the given day or, if the corrected statements were never true, the earliest start of them.
+    It is the given day or, if the corrected statements were never true, their earliest start.
     """
     if day := call.text("valid_from"):
         return day

@@ -374,7 +374,7 @@ def _import_pages() -> None:
 
 
 async def warm_up(memory: Memory) -> None:
-    """Load the modules of the pages, and those that explain a search."""
+    """Load the modules of the pages, and the modules that explain a search."""
     await anyio.to_thread.run_sync(_import_pages)
     with suppress(McpMemoryError):
         await memory.explain("warm up", limit=1)

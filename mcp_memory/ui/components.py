@@ -212,7 +212,7 @@ def table(caption: str, head: Sequence[str], lines: Iterable[Sequence[Any]], *, 
 
 
 def labelled_values(pairs: Iterable[tuple[str, Any]]) -> Element:
-    """Return labels with their values; those whose value is None are left out."""
+    """Return labels with their values; pairs whose value is None are left out."""
     return el("dl", ([el("dt", name), el("dd", value)] for name, value in pairs if value is not None), class_="facts")
 
 

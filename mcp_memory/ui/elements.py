@@ -1,8 +1,8 @@
 """Pages as trees of elements, and their two serialisers: HTML for the browser, JSON for the MCP App.
 
-Elements are checked when they are created: only the tags and attributes listed here, only addresses of this interface.
-So no page can contain a script, an event attribute, an inline style or raw HTML, whatever the memory contains. Texts
-are escaped when they are serialised, and nowhere else.
+Elements are checked when they are created: they can only have the tags and attributes listed here, and addresses of
+this interface. So no page can contain a script, an event attribute, an inline style or raw HTML, whatever the memory
+contains. Texts are escaped when they are serialised, and nowhere else.
 """
 
 from __future__ import annotations

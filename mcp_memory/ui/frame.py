@@ -60,7 +60,7 @@ def document(title: str, body: Sequence[Node], *, base: str, static: str, script
 
 
 def frame_page(page: Page, *, space: str, spaces: Sequence[str], form_token: str, query: str = "") -> list[Node]:
-    """Return a page in its frame. `spaces` are those the reader may open; `query` fills the search field."""
+    """Return a page in its frame. `spaces` are the spaces that the reader may open; `query` fills the search field."""
     return [
         el("a", t("frame.skip"), href="#main", class_="skip"),
         el(

@@ -18,7 +18,7 @@ from mcp_memory.ui.elements import Element, Node, el
 from mcp_memory.ui.words import t
 
 _DEEPEST = 6
-"""Nested quotes and lists; deeper levels are text."""
+"""Levels of nested quotes and lists; deeper levels are text."""
 _LOWEST = 4  # the lowest level of headings
 
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*([^`\n]*)$")
@@ -226,7 +226,7 @@ class _Page:
     def _name_link(self, inside: str) -> Node:
         """Return the link for `[[Name]]` or `[[Name|as shown]]`: to the scene of that name, else to the entity.
 
-        Without a name it stays text.
+        If the name is empty, the brackets stay text.
         """
         name, _, shown = (raw.strip() for raw in inside.partition("|"))
         if not name:

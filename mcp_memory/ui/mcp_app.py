@@ -1,8 +1,8 @@
 """The MCP App: a single HTML file made of the files in `static/`, and the pages it shows, as JSON.
 
 A host shows the file in a sandboxed frame where nothing can be fetched, so it includes the style sheet and the
-scripts, and gets each page through the tool `memory_view`: title, tree and path, of at most 100 kB. The reader may
-change nothing: the view has no form token, so pages have no forms that change anything.
+scripts, and gets each page through the tool `memory_view`: title, tree and path, of at most 100 kB. The reader can
+change nothing, because the view has no form token, without which pages have no forms that change anything.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def path_of(what: str) -> str:
 
 
 async def app_view(memory: Memory, path: str, *, right: Right, is_owner: bool) -> AppView:
-    """Return the page at a path. Raises NotFound, and the errors of its verbs."""
+    """Return the page at a path. Raises NotFound if there is no such page, and the errors of its verbs."""
     if not _PATH.fullmatch(path):
         raise NotFound(t("frame.no_page", path=one_line(path, 60)))
     return fit_page(await page_at(path, View(memory=memory, right=right, is_owner=is_owner)), path)
@@ -77,8 +77,8 @@ def fit_page(page: Page, path: str) -> AppView:
 def _fit_trees(trees: list[Any], room: int) -> list[Any]:
     """Return trees cut to `room` bytes of JSON.
 
-    If the other trees fit into half of it, only the largest tree is cut. Otherwise the first tree that does not fit is
-    cut, and the trees after it are left out.
+    If all trees except the largest fit into half of the room, only the largest is cut. Otherwise the first tree that
+    does not fit is cut, and the trees after it are left out.
     """
     sizes = [len(to_json(node)) + 1 for node in trees]
     if sum(sizes) <= room:

@@ -4,7 +4,7 @@ A key and a cookie have 256 random bits. Both are kept as hashes, in memory only
 sessions end with the process. A session ends after twelve hours without a request by its reader. The token of a
 session's forms is computed from its cookie, so a form cannot be submitted in another session.
 
-A correct key is accepted whatever others try. After twenty wrong keys in a minute the answer is to wait.
+A correct key is always accepted. After twenty wrong keys in a minute, further wrong keys raise TooManyKeys.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Reader:
     is_owner: bool = False
     who: str = ""
     is_good: Callable[[], Awaitable[bool]] | None = None
-    """Called at each request if the session can end early, because its token can be revoked."""
+    """Returns whether the session's token is still valid, called at each request; None if it cannot be revoked."""
 
     def may_see(self, space: str) -> bool:
         return self.spaces is None or space in self.spaces
@@ -64,7 +64,7 @@ class Authenticator(Protocol):
     async def authenticate(self, key: str, address: str) -> Reader | None:
         """Return the reader that a key admits, None for a wrong key; a one-time key is used up by this.
 
-        `address` is the client's. Raises TooManyKeys.
+        `address` is the address of the client. Raises TooManyKeys after too many wrong keys.
         """
         ...
 
@@ -78,7 +78,7 @@ class OneTimeKeys:
         self._wrong = deque[float]()
 
     def new(self) -> str:
-        """Create a key, accept it for a minute, and return it; it is put into the fragment of an address."""
+        """Create a key, accept it for a minute, and return it. The caller puts it into the fragment of an address."""
         key = secrets.token_urlsafe(_BYTES)
         self._keys[_hash(key)] = self._clock() + KEY_SECONDS
         return key
@@ -117,7 +117,7 @@ class Sessions:
         self._open = LRU[bytes, Session](_MAX_SESSIONS)
 
     def start(self, reader: Reader) -> str:
-        """Open a session and return its cookie. If there are very many, the least recently used session ends."""
+        """Open a session and return its cookie. If too many are open, the least recently used session ends."""
         cookie = secrets.token_urlsafe(_BYTES)
         id = _hash(cookie)
         self._open.put(id, Session(id=id, reader=reader, form_token=_form_token(cookie), used_at=self._clock()))

@@ -1,4 +1,4 @@
-"""The text catalogue of the interface: all words that pages and answers say themselves, from `words.toml`."""
+"""The text catalogue of the interface: all texts of pages and answers that do not come from the memory."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@
     full     all steps of a fortnight (`--full`)
 
 The full demo plays a connected agent whose model answers the questions of `distill`; the answers were written
-beforehand (`agent.Replies`), as it says. Everything else that is printed comes from the server and from hooks.
+beforehand (`agent.Replies`), as its output says. Everything else that is printed comes from the server and from hooks.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def default_home() -> Path:
 
 
 def empty_home(home: Path) -> Path:
-    """Make a folder, or empty that of an earlier demo, and return it. A marker file lets the next run recognise it.
+    """Make a folder, or empty the folder of an earlier demo, and return it. A marker file identifies it later.
 
     Raises Refused for a folder with other files, StoreUnavailable for a folder that cannot be written.
     """

@@ -5,10 +5,10 @@ programs and addresses are invented.
 
 The replies in `replies/`, one file a stage, were written by hand after reading the questions. They name statements by
 keys, because ids depend on earlier rows; the id of a statement is read from the questions, which show its text after
-it. A sentence may have several wordings, from the earliest knowledge to the final one. A question is answered from the
-rows that it shows, so that any order of questions works:
+it. A sentence may have several wordings, from the earliest to the final knowledge. A question is answered from the rows
+that it shows, so that any order of questions works:
 
-    extract   the notes on its turns, without repetitions of shown statements; of two that contradict, the later
+    extract   the notes on its turns, without repetitions of shown statements; of two contradicting notes, the later
     merge     the decisions on its drafts; a draft without a decision is added
     scenes    the pages that change, each sentence in the last wording whose statements are shown; new sentences are
               appended to a page that is not shown in full
@@ -103,7 +103,7 @@ def _read(name: str) -> str:
 
 
 Wordings = str | list[str]
-"""A sentence, or its wordings, of which the last possible is the best."""
+"""A sentence, or its wordings in order; the last wording whose statements are known is the best."""
 _ADD: Mapping[str, Any] = {"action": "add", "targets": [], "reason": "nothing that is held says it"}
 _KEY = re.compile(r"\{(\w+)\}")
 _CITATION = re.compile(r" \([^()]*\{\w+\}[^()]*\)")
@@ -235,7 +235,7 @@ _PAGE = "memory://persona"
 _PAGE_S = 60.0
 _HOOK_RUNS = 3
 _SAYS = {"offload_tool_result": cast("RequestParamsMeta", {REPLACED: True})}
-"""Metadata of calls: the agent replaces the result by the answer, so it counts as saved."""
+"""Metadata of calls, by tool: the agent replaces the result by the answer, so the result counts as saved."""
 _NEXT = re.compile(r"More: (\S+)")
 """Link to the next page, after the contents."""
 
@@ -327,7 +327,7 @@ class DemoAgent:
     async def record(self, session: str, turns: Sequence[Mapping[str, str]]) -> dict[str, Any]:
         """Record turns, wait until the server announces the new page about the user, and return the answer.
 
-        Raises TimeoutError after a minute.
+        Raises TimeoutError if the announcement takes longer than a minute.
         """
         async with self._client.listen(resource_subscriptions=[_PAGE]) as updates:
             answer = await self.call("record_turns", session=session, turns=turns)

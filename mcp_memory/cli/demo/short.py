@@ -125,7 +125,7 @@ async def _ask_for_promises(client: HookedClient, conversation: str) -> list[str
 
 
 async def _offload_results(agent: DemoAgent) -> list[DemoResult]:
-    """Offload all results of the task, show the first and one line of it, and complete the canvas."""
+    """Offload all results of the task, show the summary of the first and some of its lines, and complete the canvas."""
     task = load_task()
     _heading(f"A task of {len(task.steps)} tool calls: {task.goal[0].lower()}{task.goal[1:]}")
     kept = [result async for result in agent.offload(task)]

@@ -1,10 +1,10 @@
 """Known-item questions mined from a memory's turns: questions that somebody who remembers a turn might ask.
 
 The turns are read once. Everything is computed from them alone, in any language and without a model: how rare a word
-is, whether nearby turns use it too, its other forms, and whether another turn says nearly the same. Words are those of
-the text, not the index's terms: a question must not know how the index cuts words. In scripts written without spaces
-every pair of characters counts as a word. Of a large memory, random sessions are read: compare `Talk.turn_count`
-with `len(Talk.turns)`.
+is, whether nearby turns use it too, its other forms, and whether another turn says nearly the same. Words are taken
+from the text, not from the index's terms, because a question must not know how the index cuts words. In scripts written
+without spaces every pair of characters counts as a word. Of a large memory, random sessions are read; compare
+`Talk.turn_count` with `len(Talk.turns)`.
 
 There are four kinds of questions, from a well remembered turn to a vaguely remembered topic; `KINDS` describes them and
 the limits of their figures. Words come from a passage of the turn, preferably rarer words that nearby turns use too.
@@ -12,8 +12,8 @@ Turns that are too short, or nearly repeated elsewhere, are left out; so are wor
 turns.
 
 Paraphrases are left out: words replaced by their nearest neighbours in the bundled model would be found by that model,
-and the figure would favour the leg that wrote the questions. So are memories (atoms): `remember` keeps a note of
-the same words, and asking for one by the other measures nothing.
+and the figure would favour the leg that wrote the questions. Memories (atoms) are left out too: `remember` keeps a note
+of the same words, and finding the note by the memory measures nothing.
 
 Deterministic: the same turns, seed and count give the same questions, in the same order.
 """
@@ -80,7 +80,7 @@ class Talk:
         return math.log((len(self.turns) + 1) / len(self.places[word]))
 
     def is_word(self, word: str) -> bool:
-        """Return whether people would call it a word: two or more characters; an unspaced pair must often occur."""
+        """Return whether a word has two or more characters; an unspaced pair must also be frequent as a pair."""
         if not is_unspaced(word):
             return len(word) > 1
         if len(word) == 1:
@@ -250,7 +250,10 @@ class MinedQuestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """`asks` and `caution` are for people; `make` makes the question for the turn at a place, or None."""
+    """A kind of question. `asks` describes it for people, `caution` the limits of its figures.
+
+    `make` returns the question for the turn at a place, or None.
+    """
 
     asks: str
     caution: str

@@ -1,7 +1,7 @@
 """Asks mined questions of the search and of its two legs alone, and reports figures with their intervals.
 
 `ours` is `conversation_search` as an agent calls it, `bm25` and `dense` are its legs (`Memory.ranked_by`). The system
-asked first changes from question to question, because later ones find pages and words already in memory.
+asked first changes from question to question, because later systems find pages and words already in memory.
 
 Everything is seeded: the same answers give the same intervals. Rates have Wilson's score interval, which is meaningful
 at 0 and 100 too. Means, medians and differences, taken question by question, have the percentile bootstrap over
@@ -86,7 +86,7 @@ def difference(ours: Sequence[float], theirs: Sequence[float]) -> Figure:
 
 
 def mean_interval(values: NDArray[np.float64], *, seed: int = 0) -> Interval:
-    """Return the 95 % percentile bootstrap interval of the mean of `values` (at least one, none NaN)."""
+    """Return the 95 % percentile bootstrap interval of the mean of `values`, which are not empty and without NaN."""
     return _interval(_resampled(values, seed).mean(axis=1))
 
 
@@ -109,7 +109,7 @@ SYSTEMS = ("ours", "bm25", "dense")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemAnswer:
-    """`rank` is the rank of the target turn, 1 to DEPTH, or None."""
+    """How a system answered a question: `rank` is the rank of the target turn, 1 to DEPTH, or None."""
 
     rank: int | None
     seconds: float
@@ -200,7 +200,7 @@ class System:
 class Gap:
     """How far our search is ahead of a baseline on the same questions, in points of 0 to 100.
 
-    `differ` counts the questions for which the two ranked the target differently.
+    `differ` counts the questions for which the two systems ranked the target differently.
     """
 
     hit1: Figure

@@ -81,8 +81,8 @@ _LEAST_OF_PASSWORD, _LEAST_DIGITS = 4, 6
 def assigned_values(text: str, name: Name, *, prose: bool) -> list[tuple[int, int]]:
     """Return the spans of the secret values assigned to a name; usually none.
 
-    In `prose` any mix of letters and digits is a secret. Elsewhere a word with a number is not: tests have such
-    names.
+    In `prose` any mix of letters and digits is a secret. Elsewhere a word with a number is not, because tests have
+    such names.
     """
     if name.text.startswith("-"):
         option = _OPTION.match(text, name.end)

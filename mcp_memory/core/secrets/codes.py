@@ -1,7 +1,7 @@
 """Codes of alarms, doors, safes, SIM and bank cards: "the alarm code is 4711", `Türcode: 2580#`.
 
-They are short numbers, so both the word for a code and the thing it opens must precede it, in a language of
-`words.txt`. Error codes, country codes and codes of books open nothing. The words PIN, PUK and CVV imply both: some
+Such codes are short, so both a word for a code and the thing that it opens must precede the number, in a language of
+`words.txt`. Error codes, country codes and codes of books open nothing. The words PIN, PUK and CVV imply both; some
 words may follow them ("of my card", "meiner EC-Karte") before a copula or colon and the digits.
 """
 

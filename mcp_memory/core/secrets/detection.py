@@ -104,7 +104,7 @@ def _find_in_view(text: str, small: str, places: Places, prose: bool) -> list[Se
 
 @cache
 def _hints() -> Any:
-    """Return an automaton of all hints. A text without any has no secrets but card numbers and keys of wallets."""
+    """Return an automaton of all hints. A text without a hint has no secrets except card numbers and wallet keys."""
     import ahocorasick
 
     strings = {hint for form in key_formats() for hint in form.hints}.union(HINTS, needed_words(), code_words())
@@ -184,7 +184,7 @@ def replace_spans(text: str, cuts: Iterable[tuple[int, int, str]]) -> str:
 
 
 def merge_overlaps(secrets: Iterable[Secret]) -> list[Secret]:
-    """Return the secrets in order, merging those that overlap or touch."""
+    """Return the secrets in order; secrets that overlap or touch are merged."""
     merged: list[Secret] = []
     for secret in sorted(secrets, key=lambda span: (span.start, -span.end)):
         if merged and secret.start <= merged[-1].end:

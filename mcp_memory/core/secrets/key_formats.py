@@ -8,8 +8,8 @@ begin ordinary names.
 Card numbers are digits in the lengths and with the first digits that issuers use (ISO/IEC 7812 in November 2026), and
 with a valid checksum. One number in ten of that form has a valid checksum by chance, and one in a hundred numbers of
 its length has the form. So a number after the name of something else (`id=`, "order") is kept unless the context
-mentions a card. In a tool result, which a wrong mask would change for good, the context must mention it, or the number
-is in a sentence and grouped.
+mentions a card. In a tool result, which a wrong mask would change for good, the context must mention a card, or the
+number must be grouped and in a sentence.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class KeyFormat:
         return re.compile(self.source)
 
     def match(self, text: str, at: int, hint: str) -> tuple[int, int] | None:
-        """Return the span to mask for a hint at `at`, or None."""
+        """Return the span to mask for a hint at `at`; None if it does not belong to a key."""
         match = self.pattern.match(text, at - self.back) if at >= self.back else None
         if match is None or (self.begins and (match[0].endswith("EXAMPLE") or _is_encoded(text, at, at + len(hint)))):
             return None

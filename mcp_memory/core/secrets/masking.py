@@ -8,8 +8,8 @@
     wallets        seed phrases, private keys             values       random and chosen values, words, placeholders
 
 `mask` is for messages, `mask_result` for tool results, `mask_values` for JSON. Masking happens before anything is
-stored, indexed, logged, shown or sent to a model, and cannot be undone. So it has two levels. A message is also read as
-prose. A tool result is evidence: there a secret is masked only if a program would read it as a secret, and a value
+stored, indexed, logged, shown or sent to a model, and cannot be undone, so it has two levels. A message is also read as
+prose. In a tool result, which is evidence, a secret is masked only if a program would read it as a secret, and a value
 that reads like words of code or prose is kept. `python -m bench.secrets` counts errors of both kinds.
 
 In a JSON value each string is masked by its own text and by the text of the whole value. The structure stays the

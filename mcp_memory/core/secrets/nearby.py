@@ -1,9 +1,9 @@
 """Passwords near their names: "the password? It's …", "ich habe das Passwort auf … geändert", "login: otto / …".
 
-In a sentence with a word for a password, and in the answer to a question with one, the first token that looks random is
-the password, whatever words are between. A token looks random if it mixes letters, digits and symbols in a way that
-words, identifiers, part numbers, versions, digests, paths and addresses do not. A word with a number (`Walnut48`) is
-the password only after "is", "changed … to" or their equivalents.
+In a sentence with a word for a password, and in the answer to such a question, the first token that looks random is the
+password, whatever words are between. A token looks random if it mixes letters, digits and symbols in a way that words,
+identifiers, part numbers, versions, digests, paths and addresses do not. A word with a number (`Walnut48`) is the
+password only after "is", "changed … to" or their equivalents.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _SENTENCE = re.compile(
 _START_OF_SENTENCE = re.compile(r"[\n。！？؟]|[.!?][ ]")
 _NEAR = re.compile(r"(?<![^\s\"'`:：(（\[=「『“„«/\u0e00-\u0eff\u2e80-\ufffd])[A-Za-z0-9][!#-~]{7,255}")
 _OF_NAMES = re.compile(r"\d\.\d+[+*]?$|#\d+$|^#|[=(){}\[\]\\/]|^\d+%|%[0-9A-F]{2}|^[\w.-]+@")
-"""In versions, numbers of issues, options, shares, parts of URLs and addresses."""
+"""Marks of versions, numbers of issues, options, percentages, URLs and addresses."""
 _DESCRIBED = re.compile(rf"(?i)s?[ _-](?:{any_of('after a name of something else')})")
 _GOES_ON = re.compile(r"[ ]?(?![A-ZÄÖÜ])[^\W\d]")
 _VERSION = re.compile(r"[A-Za-z]{3,}\d{1,4}(?:\.\d{1,4})+[+*]?")

@@ -2,7 +2,7 @@
 
 Prose about passwords is more frequent than passwords in prose, so a value counts only if it is not a word: letters
 mixed with digits or capitals, letters that spell nothing, a number, or a row of words that is not a sentence. Tool
-results are not read this way: there a wrong mask would change evidence for good.
+results are not read this way, because a wrong mask would change evidence for good.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ def _is_named(match: re.Match[str]) -> bool:
 
 
 def _is_assigned(match: re.Match[str]) -> bool:
-    """Return whether the structure names a secret: an assignment, so the name is enough."""
+    """Return whether the structure names a secret. It is an assignment, so the name is enough."""
     return _is_secret(match["value"], match["name"])
 
 

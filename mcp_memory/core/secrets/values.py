@@ -1,6 +1,6 @@
 """Classifies values: random, chosen by a person, a phrase, a word, or a placeholder of code and manuals.
 
-The vocabulary is the whole words of the bundled models, in sixteen languages: it separates `token = request_token`
+The vocabulary is the whole words of the bundled models, in sixteen languages; it separates `token = request_token`
 from `token = kqzwlmvxprtyub`. `scripts/write_tries.py` writes its file, a trie that processes share. It has frequent
 words only, so words with a common ending or prefix, and two or three words written as one, count as well.
 """
@@ -175,7 +175,7 @@ def is_random_token(value: str, least: int = 12) -> bool:
 def _is_scrambled(value: str) -> bool:
     """Return whether letters are in an order that no language and no name of code has.
 
-    They contain no word; long values, or those with marks, contain many consonants or capitals in a row.
+    They contain no word. Long values and values with marks contain many consonants in a row or many changes of case.
     """
     if value.isalpha() and len(value) <= _LONGEST_WITHOUT_WORD:
         return not may_be_word(value) and not contains_word(
@@ -228,7 +228,7 @@ def is_chosen(value: str) -> bool:
 
 
 def is_chosen_or_phrase(value: str) -> bool:
-    """Return whether a value in a position for passwords is one: chosen, a number, or a phrase."""
+    """Return whether a value in a position for passwords is a password: chosen, a long number, or a phrase."""
     return is_chosen(value) or (value.isdigit() and len(value) >= 6) or is_phrase(value)
 
 
@@ -249,7 +249,7 @@ def may_describe(value: str) -> bool:
 def is_phrase(value: str, least: int = 3, *, of_key: bool = False) -> bool:
     """Return whether a row of words is a passphrase: bare words with the same separator, not a sentence.
 
-    In a password of four words or more, one may also be a placeholder or, between hyphens, a word of sentences.
+    In a password of four words or more, one word may also be a placeholder or, between hyphens, a word of sentences.
     """
     for joint in (" ", "-", ".", "_"):
         words = value.split(joint)
@@ -309,13 +309,13 @@ def words_of(text: str) -> list[str]:
 
 
 _READ_FOR_WORDS = 300
-"""Characters of a value that are checked for words. Values overlap: in `a=b=c`, so do `b=c` and `c`."""
+"""Characters of a value that are checked for words, because many values may overlap: `b=c` and `c` in `a=b=c`."""
 
 
 def reads_as_words(text: str) -> bool:
     """Return whether most letters of a text are in words, as in names that people give; only its beginning counts.
 
-    Parts that are joined by marks need fewer: random letters are not divided into lower-case parts of a word's length.
+    For lower-case parts joined by marks half of the letters suffice, because random letters are not divided like this.
     """
     text = text[:_READ_FOR_WORDS]
     parts = [part for part in words_of(text) if not part.isdigit()]

@@ -3,11 +3,11 @@
 Key pairs of Solana are recognised by their form, a list of 64 numbers that look random.
 
 A seed phrase is a row of twelve or more words of the lists, mostly different, few of which are common in sentences. No
-checksum is required: a phrase with one wrong word still protects money. In 65 MB of conversations and tool results,
-no other text looks like that. The words may be numbered, quoted or on separate lines.
+checksum is required, because a phrase with one wrong word still protects money. In 65 MB of conversations and tool
+results, no other text looks like that. The words may be numbered, quoted or on separate lines.
 
-The searches for phrases and for WIF look at the text as bytes, and at samples of it: a long text takes a few
-milliseconds per megabyte more. Japanese, Korean and Chinese phrases are found only by a preceding name.
+The searches for phrases and for WIF look at samples of the text as bytes, so they take only a few milliseconds per
+megabyte. Japanese, Korean and Chinese phrases are found only by a preceding name.
 """
 
 from __future__ import annotations

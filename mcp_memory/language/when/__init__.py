@@ -4,8 +4,9 @@
     intervals    the interval that a phrase denotes
     phrases      the phrases of a turn, and whether its sentence looks back or ahead
     relative     the days that such a phrase means      annotate  adds those dates to a turn
+    ahead        the day that a phrase means in an order or a reminder
 
-Phrases are read by dictionary and pattern, never by guessing; no library for dates is used, because those give a
-moment for an interval. Not supported: moving feasts, other calendars, seasons of the southern hemisphere, ranges ("from
-May to July" is two months), times of the clock within a question.
+Phrases are read by dictionary and pattern, never by guessing; no library for dates is used, because such libraries give
+a moment instead of an interval. Not supported are moving feasts, other calendars, seasons of the southern hemisphere,
+ranges ("from May to July" is two months), and times of the clock within a question.
 """

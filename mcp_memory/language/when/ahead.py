@@ -1,10 +1,10 @@
 """The day that a phrase about the future means: "on Friday", "on 3 May", "in two weeks", "am 15.".
 
-For orders and reminders, whose dates are never past: `spans_in` reads questions, which look back, and `annotate` needs
-words that show whether a sentence looks back or ahead. A weekday is the next such day; said on that weekday, it is a
-week later unless "this" is said. A date without a year is the next such date, a month its first day. "Before Friday" is
-the day before it. A time of the day belongs to its phrase, and alone it means today. Languages as in `intervals`; times
-of the day and numbers of days ("dia 15", "am 18.") in some more.
+This is for orders and reminders, whose dates are never past; `spans_in` is for questions, which look back, and
+`annotate` needs words that show whether a sentence looks back or ahead. A weekday is the next such day; said on that
+weekday, it is a week later unless "this" is said. A date without a year is the next such date, a month its first day.
+"Before Friday" is the day before it. A time of the day belongs to its phrase, and alone it means today. The languages
+are those of `intervals`; times of the day and numbers of days ("dia 15", "am 18.") are read in some more.
 """
 
 from __future__ import annotations

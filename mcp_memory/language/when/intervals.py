@@ -2,8 +2,8 @@
 
 All moments here are naive local time; weeks begin on Monday; a weekend is Saturday and Sunday; seasons are those of the
 northern hemisphere by whole months, and a winter belongs to the year of its December. A phrase without its year or
-week means the latest that has begun, because questions to a memory look back. "Two weeks ago" is the day fourteen days
-back, half a week vague; "last week" is the calendar week.
+week means the latest such time that has begun, because questions to a memory look back. "Two weeks ago" is the day
+fourteen days back, half a week vague; "last week" is the calendar week.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def local(moment: datetime) -> datetime:
 
 
 def interval_of(words: Mapping[str, Any], now: datetime) -> Interval | None:
-    """Return the interval of a phrase, given its values by class, or None.
+    """Return the interval of a phrase, given its values by class; None if they form no time.
 
     Raises ValueError and OverflowError for dates that do not exist.
     """
@@ -96,7 +96,7 @@ def _ago(words: Mapping[str, Any], now: datetime) -> Interval | None:
 
 
 def _rolling(words: Mapping[str, Any], now: datetime) -> Interval | None:
-    """Read "the past three weeks" or "the next three weeks", to the end of a day: the answer is the same all day."""
+    """Read "the past three weeks" or "the next three weeks", to the end of a day, so that the answer stays the same."""
     counted = not words.keys().isdisjoint(("NUM", "WORD", "FEW", "AMOUNT", "ONE"))
     if "MONTH" in words:  # the last week of May
         return None
@@ -326,8 +326,8 @@ class Span:
 def spans_in(text: str, now: datetime) -> list[Span]:
     """Return the time phrases of a text in order, without overlaps, as understood at `now` in the local zone.
 
-    Durations ("for two weeks"), "May I", "Sunday roast" and "on Sundays" are not among them. Without a year a phrase
-    means the latest that has begun.
+    Durations ("for two weeks") are left out, and phrases such as "May I", "Sunday roast" and "on Sundays". Without a
+    year a phrase means the latest such time that has begun.
     """
     here = local(now)
     phrases = [phrase for language in time_languages(text) for phrase in _intervals(text, language, here)]

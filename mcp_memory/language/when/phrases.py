@@ -116,7 +116,7 @@ class Phrase(NamedTuple):
     before: list[str]
     after: str
     among: bool = False
-    """Whether a date before it or right after it may be the one that a bare weekday counts from."""
+    """Whether a bare weekday may count from a date before it or right after it."""
 
 
 _TELLING = frozenset(LETTER[name] for name in ANCHORS)

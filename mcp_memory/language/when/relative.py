@@ -59,13 +59,13 @@ def _on(day: date | None, **more: Any) -> MeantDays | None:
 
 
 def _in_year(year: int, month: int) -> MeantDays:
-    """Return the year of a month that the text names without it."""
+    """Return the year of a month that the text names without its year."""
     first = date(year, month, 1)
     return MeantDays(first, first, "year", only_year=True)
 
 
 def _next_weekday(today: date, weekday: int) -> date | None:
-    """Return the next day that is this weekday; None if today is one, because today or in a week may be meant."""
+    """Return the next day that is this weekday; None if today is, because today or in a week may be meant."""
     ahead = (weekday - today.weekday()) % 7
     return today + ahead * DAY if ahead else None
 
@@ -184,9 +184,9 @@ def _calendar_unit(context: Context) -> MeantDays | None:
 
 
 def _shifted_unit(context: Context, unit: str | None, shift: int, *, next_is_certain: bool = True) -> MeantDays | None:
-    """Return the calendar unit `shift` units after the current one, None if it is uncertain.
+    """Return the calendar unit `shift` units after the current unit, None if it is uncertain.
 
-    Set `next_is_certain` for wording such that "next weekend" cannot mean the coming weekend.
+    Without `next_is_certain`, "next weekend" may also mean the coming weekend, so it is uncertain.
     """
     weekday = context.today.weekday()
     if unit == "week" and shift == 0 and weekday == 6:  # the week may begin with today
@@ -345,7 +345,7 @@ def _date(year: int, month: int, day: int) -> date | None:
 
 
 _SOON = 3
-"""Months. If the month comes this soon, people say "last year" when they mean the past one."""
+"""Months. Of a month that comes this soon, people say "last year" if they mean the previous year."""
 
 
 def names_day(phrase: Phrase) -> bool:
@@ -415,7 +415,7 @@ _CLASSES: dict[str, Callable[[Context], MeantDays | None]] = {
     "WEEKOF": _day_of_week,
     "PART": _part_of_day,
 }
-"""Readers of phrases without a kind: that of the first of these classes that the phrase has."""
+"""Readers of phrases without a kind. The first of these classes that a phrase has selects its reader."""
 
 
 def days_of(phrase: Phrase, sentence: Sentence, said_at: datetime) -> MeantDays | None:

@@ -98,7 +98,7 @@ _Row = TypeVar("_Row")
 
 
 class TimeToken(NamedTuple):
-    """`letter` is its class (see `LETTER`); `start` and `end` are characters of the text."""
+    """A word, number or mark of a text, from character `start` to `end`; `letter` is its class (see `LETTER`)."""
 
     start: int
     end: int

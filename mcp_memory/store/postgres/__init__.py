@@ -5,6 +5,7 @@
 | `store` | the methods of `store.protocol`: transactions for `store.sql`, and the search |
 | `database` | transactions and their retries |
 | `pool` | connections, lent to threads |
+| `connection` | converts values and rows to the form that `store.sql` uses |
 | `notifications` | NOTIFY and LISTEN: announces commits to other servers at once |
 | `commits` | finds out whether a transaction was committed if its COMMIT was not answered |
 | `failures` | translates errors of the server and of connections; each names the next step |

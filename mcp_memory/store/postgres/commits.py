@@ -1,7 +1,7 @@
 """Finds out whether a transaction was committed if its COMMIT was not answered.
 
 `pg_xact_status` is not reliable here: after a crash or a failover, the server may reuse the number of a transaction of
-which nothing was flushed (or sent), and would then report the outcome of the other transaction. So every transaction
+which nothing was flushed (or sent), and would then report the outcome of the later transaction. So every transaction
 that writes also inserts a random number, its mark, into `commit_mark`, which is committed or lost with it. Marks of
 transactions with a known outcome are deleted, many at a time.
 
@@ -27,11 +27,11 @@ _AGAIN = 0.1  # seconds between two questions
 
 
 class Unknown(Exception):
-    """The server could not be asked in time."""
+    """The outcome of a COMMIT is unknown, because no server answered in time."""
 
 
 class Commits:
-    """The marks of this process's commits. Safe to use from any thread."""
+    """Inserts the marks of this process's transactions, and deletes old marks. Safe to use from any thread."""
 
     def __init__(self) -> None:
         self._known: deque[int] = deque()
@@ -84,7 +84,7 @@ def was_committed(mark: int, pool: Pool, *, ask_for: float) -> bool:
 def _ask(con: Connection, mark: int, seconds: float) -> bool:
     """Return whether a mark was committed; if not, insert it, so that its transaction can no longer be committed.
 
-    The inserted mark is dated in the future, so that a repeated question does not take it for a committed one.
+    The inserted mark is dated in the future, so that a repeated question does not mistake it for a committed mark.
     """
     con.execute(
         "SELECT set_config('lock_timeout', %s, true), set_config('synchronous_commit', 'off', true)",

@@ -1,7 +1,7 @@
 """A PostgreSQL database: transactions on a pool of connections.
 
-A write locks the row of its space first, so the writes of a space are sequential and its numbers are in the order of
-commits; writes of different spaces do not wait for each other. Reads see one snapshot.
+A write locks the row of its space first, so the writes of a space are sequential and its rows are numbered in the order
+of commits; writes of different spaces do not wait for each other. A read sees one snapshot.
 
 A transaction is retried after a deadlock, a serialization failure or a connection that was lost before its COMMIT. If a
 COMMIT was sent and the server did not report a failed statement, the server is asked whether the transaction was
@@ -75,7 +75,9 @@ class PostgresDatabase:
     """
 
     def __init__(self, url: str, *, connections: int = _CONNECTIONS, ask_for: float = _ASK_FOR) -> None:
-        """Connect to the database. Raises StoreUnavailable if that fails, and NewerHome like `expand_schema`.
+        """Connect to the database.
+
+        Raises StoreUnavailable if it cannot be used, and NewerHome if a newer version has contracted it.
 
         `ask_for` is how many seconds to wait for the outcome of an unanswered COMMIT.
         """
@@ -101,7 +103,10 @@ class PostgresDatabase:
         self._pool.close()
 
     def not_ready(self) -> str | None:
-        """Upgrade the schema if needed, and return why this program may only read, or None. Raises StoreUnavailable."""
+        """Upgrade the schema if needed, and return why this program may only read, or None.
+
+        Raises StoreUnavailable if the database cannot be used, and NewerHome if a newer version has contracted it.
+        """
 
         def ask() -> str | None:
             with self._pool.connection() as con:
@@ -130,7 +135,7 @@ class PostgresDatabase:
         """Run `work` in a transaction that cannot write; all its queries see one snapshot.
 
         With `again`, `work` is repeated after a transient failure; pass False if it passes rows on while it runs.
-        Without `again`, `locked` may name a table that others cannot write to while `work` runs.
+        Without `again`, `locked` may name a table that no other transaction can write to while `work` runs.
         """
         with self._translate_errors():
             return _with_retries(lambda: self._read(work)) if again else self._read(work, locked)

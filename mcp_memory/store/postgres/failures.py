@@ -46,7 +46,7 @@ def is_transient(error: psycopg.Error) -> bool:
 def has_failed(error: psycopg.Error) -> bool:
     """Return whether the server reported a failed statement, and with it the end of the transaction.
 
-    Errors of the client, and those with which the server closes a connection (FATAL), leave the outcome of a COMMIT
+    Errors of the client, and errors with which the server closes a connection (FATAL), leave the outcome of a COMMIT
     open.
     """
     return error.diag.severity_nonlocalized == "ERROR"
@@ -54,7 +54,10 @@ def has_failed(error: psycopg.Error) -> bool:
 
 @contextmanager
 def translate_errors(name: str, pool_size: int) -> Generator[None]:
-    """Translate errors of the database `name`: StoreUnavailable, NoRoom (disk), InvalidInput (long names)."""
+    """Raise errors of the database `name` as NoRoom (full disk), InvalidInput (name too long) or StoreUnavailable.
+
+    Errors that only a bug can cause are raised unchanged.
+    """
     try:
         yield
     except PoolExhausted:

@@ -38,9 +38,9 @@ class Step:
     backfill: Callable[[Connection], bool] | None = None
     """Computes a batch; returns whether rows are left. It may be stopped and begun again."""
     contract: Callable[[Connection], None] | None = None
-    """Programs that do not know this step are refused from then on."""
+    """Removes what only older versions use. Programs that do not know this step are refused from then on."""
     min_writer: int = 1
-    """The number of the first step whose programs may write after `expand`."""
+    """After `expand`, only programs that know the step with this number may write."""
 
     @property
     def number(self) -> int:
@@ -86,7 +86,7 @@ _SETTINGS = {
     "jit": "off",  # for queries of some milliseconds it takes longer to begin
     "max_parallel_workers_per_gather": "0",  # so do other processes, and the processors have other searches to do
 }
-"""Set for the database, where a pooler cannot drop them; what its owner has set is left."""
+"""Settings of the database, where a pooler cannot drop them; settings that its owner has changed are kept."""
 
 
 def application_name() -> str:
@@ -125,7 +125,7 @@ def expand_schema(con: Connection) -> str | None:
 def migrate(con: Connection, *, contract: bool = False) -> Iterator[tuple[str, Phase]]:
     """Run the unfinished phases of all steps, and yield each phase when it is done.
 
-    With `contract`, older versions are refused from then on. Raises Refused while an older version is connected.
+    With `contract`, older versions are refused from then on; raises Refused if an older version is connected.
     """
     before = _done(con)
     expand_schema(con)
@@ -146,7 +146,7 @@ def migrate(con: Connection, *, contract: bool = False) -> Iterator[tuple[str, P
 
 
 def grant(con: Connection, role: str) -> None:
-    """Grant a role the rights of a server: to read and write rows. It owns nothing, so it cannot change the schema.
+    """Grant a role the rights of a server: to read and write rows, but not to change the schema.
 
     Raises InvalidInput if the role does not exist.
     """
@@ -205,9 +205,9 @@ def _expand(con: Connection) -> None:
 
 
 def set_settings(con: Connection) -> None:
-    """Set those of the database's settings that are unset, if this user owns it.
+    """Apply `_SETTINGS`, except settings that the database has already, if this user owns it.
 
-    Also needed for a copy of a database, which lacks the settings of the original.
+    A copy of a database needs this too, because it lacks the settings of the original.
     """
     owns = con.execute(
         "SELECT pg_has_role(datdba, 'USAGE') FROM pg_database WHERE datname = current_database()"

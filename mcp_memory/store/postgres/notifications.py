@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 _CHANNEL = "mcp_memory"
 _NOTIFY = f"BEGIN; SET LOCAL synchronous_commit = off; NOTIFY {_CHANNEL}; COMMIT"
-"""Does not wait for the disk. LOCAL, because a pooler may lend the connection to a write, which must wait."""
+"""Does not wait for the disk. It is LOCAL, because a pooler may lend the connection to a write, which must wait."""
 _GAP = 0.02
 _AGAIN = 5.0  # seconds until a connection that was lost, or could not be opened, is tried again
 _CLOSING = 2.0

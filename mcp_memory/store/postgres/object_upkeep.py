@@ -5,8 +5,8 @@ deletes the object; if it died, or the bucket did not answer, another server doe
 
 An orphan is an object that no row refers to, because its transaction failed or its server died. Once a day, one server
 sweeps the folder of this database and deletes orphans older than a day. A database that was copied, or restored
-elsewhere, gets a new folder and reads old objects from that of the original, so a sweep never deletes objects that the
-other database has written. But if a row of the copy is deleted, its object is deleted too.
+elsewhere, gets a new folder and reads old objects from the folder of the original, so a sweep never deletes objects
+of another database. But if a row of the copy is deleted, its object is deleted for the original too.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
 The row of an object says where its bytes are; the setting `objects` only selects where new objects go. A key in a
 bucket is `FOLDER/SPACE/RANDOM` and is never used twice, so a deletion cannot hit a newer object. FOLDER belongs to one
-database, so several can share a bucket (`object_upkeep`).
+database, so several databases can share a bucket (`object_upkeep`).
 
-The object is stored first, then the transaction with its row. If that fails, the object is an orphan, which upkeep
-deletes. This module does not verify the bytes that it reads: the reader of a result checks its hash.
+An object is stored before the transaction with its row is committed. If the transaction fails, the object is an orphan,
+which upkeep deletes. This module does not verify the bytes that it reads: the reader of a result checks its hash.
 """
 
 from __future__ import annotations
@@ -105,8 +105,8 @@ class Rows:
 class Bucket:
     """Objects in a bucket; its credentials, region and endpoint are in the variables `AWS_…`.
 
-    A request to a bucket that does not answer fails after some 10 s, and then at once for a while, because the caller
-    occupies a connection to the database.
+    If the bucket does not answer, a request fails after some 10 s, and further requests fail at once for a while, so
+    that their callers do not occupy connections to the database.
     """
 
     def __init__(self, address: str, folder: str | None) -> None:
@@ -210,7 +210,7 @@ class Bucket:
 
 
 class NotUploaded(Exception):
-    """Raised to roll back a transaction, so that it has no locks during `upload`. It has to be retried after that."""
+    """Rolls back a transaction, so that it has no locks during `upload`; then the transaction has to be retried."""
 
     def __init__(self, uploads: Uploads, *place: Any) -> None:
         super().__init__("an object is stored before its transaction")
@@ -237,7 +237,7 @@ class Uploads:
         """Store an object, unless it was stored already, and return where it is.
 
         Raises NotUploaded for the first object with `early`. Pass `is_new` if the space was created in this
-        transaction: it may get another number in a retry, so the object is stored at once.
+        transaction; the object is then stored at once, because the space may get another number in a retry.
         """
         if self.objects.folder is None:
             return self.objects.put(space, data)
@@ -253,7 +253,7 @@ class Uploads:
 
 
 def open_bucket(address: str | None, folder: str | None) -> Objects:
-    """Return the storage of new objects: a `Bucket`, which may raise InvalidInput, or rows if `address` is None."""
+    """Return the storage of new objects: `Rows` if `address` is None, else a `Bucket`, which may raise InvalidInput."""
     return Rows() if address is None else Bucket(address, folder)
 
 

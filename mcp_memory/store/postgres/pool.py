@@ -2,7 +2,7 @@
 
 A connection is opened in the thread that needs it, so this thread gets the reason why the server cannot be reached, and
 the first use after an outage reconnects at once. When a connection turns out to be lost, all idle connections are
-closed: they went to the same server.
+closed, because they went to the same server.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class PoolExhausted(Exception):
 
 
 class Pool:
-    """A pool of connections in autocommit mode; `connection()` lends one."""
+    """A pool of connections in autocommit mode, which `connection()` lends."""
 
     def __init__(self, conninfo: str, *, size: int, wait: float, equip: Callable[[Connection], None]) -> None:
         """Create the pool without opening a connection.
@@ -53,8 +53,8 @@ class Pool:
     def connection(self) -> Generator[Connection]:
         """Lend a connection. It has to be returned without an open transaction; a broken connection is closed.
 
-        Raises PoolExhausted, psycopg.OperationalError if none can be opened, StoreUnavailable after `close()`, and
-        NestedCall in a thread that already has a connection.
+        Raises PoolExhausted if none becomes free in time, psycopg.OperationalError if none can be opened,
+        StoreUnavailable after `close()`, and NestedCall in a thread that already has a connection.
         """
         asked = time.monotonic()
         with self._nesting.call(), self._place():
@@ -75,7 +75,7 @@ class Pool:
             self._places.release()
 
     def close(self) -> None:
-        """Close all idle connections now, and lent ones when they are given back. May be called twice."""
+        """Close all idle connections now, and lent connections when they are returned. May be called twice."""
         with self._lock:
             self._closed = True
             unused = self._unused_before(float("inf"))

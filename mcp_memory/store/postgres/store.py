@@ -39,7 +39,8 @@ def open_store(url: str, objects: str | None = None) -> PostgresStore:
     """Open the store in a database and bring its schema up to date.
 
     `objects`: the bucket that new tool results go to, `s3://BUCKET/PREFIX`; None for the database itself. Raises
-    StoreUnavailable with the next step, InvalidInput for a wrong bucket.
+    StoreUnavailable if the database cannot be used or a move into it is unfinished, NewerHome if a newer version has
+    contracted it, and InvalidInput for a wrong bucket.
     """
     database = PostgresDatabase(url)
     try:
@@ -52,7 +53,7 @@ def open_store(url: str, objects: str | None = None) -> PostgresStore:
 
 
 def open_objects(database: PostgresDatabase, address: str | None) -> Objects:
-    """Return the storage of new tool results, and name its folder if it is a bucket. Sends no request to the bucket."""
+    """Return the storage of new tool results. Sends no request to a bucket, but may record a new folder for it."""
     return open_bucket(address, find_folder(database) if address else None)
 
 

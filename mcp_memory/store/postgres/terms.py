@@ -2,8 +2,8 @@
 
 A key is the hash of a space, a block of its rows, and a term. As it includes the space, the index needs no condition on
 the space, with which the planner would take the wrong index (20 to 70 times as slow). As it includes the block, the
-newest rows of a common term can be read without the others; GIN would return all rows of a key, in the order of their
-place on disk.
+newest rows of a common term can be read without its older rows; GIN would return all rows of a key, in the order of
+their place on disk.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from mcp_memory.store.values import Layer
 
 _BIGINT = 20  # the number of this type in every database
 BLOCK = 32_768
-"""Rows of a block. A search reads a key for each block and term, and all rows that a common term has in the newest."""
+"""Rows of a block. A search reads a key for each term and block, and all rows of a common term in the newest block."""
 
 _RENEWED: tuple[Layer, ...] = ("atom", "turn")
-"""The layers that are renewed here; results are indexed again by `put_chunks`."""
+"""The layers that `renew` reindexes; `put_chunks` indexes results again."""
 
 
 def newest(tx: Transaction, layer: Layer) -> int:
@@ -32,7 +32,7 @@ def newest(tx: Transaction, layer: Layer) -> int:
 
 
 def keys_in_blocks(space: int, term: str, newest: int) -> list[int]:
-    """Return the key of a term in each block of rows up to the `newest` one, that of the newest block first."""
+    """Return the key of a term in each block up to the block of the row `newest`, newest block first."""
     blocks = range(newest // BLOCK, -1, -1)
     return [int.from_bytes(_keys(space, block, [term])[0], "big", signed=True) for block in blocks]
 
@@ -45,7 +45,8 @@ def _keys(space: int, block: int, terms: Iterable[str]) -> list[bytes]:
 def _array(keys: Sequence[bytes]) -> Binary:
     """Return keys as a `bigint[]` in PostgreSQL's binary form.
 
-    It has the number of dimensions, no NULL, the type, the length, the first index, and each key with its size.
+    The fields are the number of dimensions, 0 for no NULL, the type, the length, the first index, and each key after
+    its size.
     """
     if not keys:
         return Binary(struct.pack(">3i", 0, 0, _BIGINT))
@@ -54,7 +55,7 @@ def _array(keys: Sequence[bytes]) -> Binary:
 
 
 def put(tx: Transaction, layer: Layer, rows: Sequence[tuple[int, Sequence[str] | None]]) -> None:
-    """Index rows, given as (number, terms); None for a row that the word index must not find."""
+    """Index rows, given as (number, terms); the terms are None if the word index must not find the row."""
     indexed = [
         (number, _array(_keys(tx.space, number // BLOCK, set(terms)))) for number, terms in rows if terms is not None
     ]

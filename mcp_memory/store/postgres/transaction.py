@@ -39,10 +39,9 @@ class PostgresTransaction(Transaction):
     """A transaction on the rows of a space; `con` runs SQL that only PostgreSQL has.
 
     With `writing`, it locks the row of the space. `epoch` is the start of the sequence numbers of changes, taken from
-    the timeline of the server: a standby that was promoted without the last commits of its primary has a higher
-    timeline, so it never uses a number twice.
-    `is_touched` is True once a change is recorded. `has_removed` is True once results are deleted whose bytes in a
-    bucket must be deleted after the commit.
+    the timeline of the server. A standby that was promoted without the last commits of its primary has a higher
+    timeline, so no number is used twice. `is_touched` is True once a change is recorded. `has_removed` is True once
+    results are deleted, whose bytes in a bucket must be deleted after the commit.
     """
 
     epoch = "(('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::bigint << 40)"

@@ -1,11 +1,11 @@
-"""Turn metadata from PostgreSQL: read only for the turns that a search matched and those around them.
+"""Turn metadata from PostgreSQL, read only for the turns that a search matched and the turns around them.
 
-All columns are in the index `turn_place`, so no text is read. They come as one value of packed numbers: an object for
-each number of 10,000 turns would take longer than the query.
+All columns are in the index `turn_place`, so no text is read. They are read as one value of packed numbers, because an
+object for each number of 10,000 turns would take longer than the query.
 
-Totals of turns are cached for each space, a few numbers and names, and updated with the turns appended since: counting
-a large space takes longer than its search. Rows of a space are numbered in the order of commits, so all rows up to the
-newest counted row are counted.
+The totals of each space are cached, and updated with the turns appended since, because counting a large space takes
+longer than searching it. Rows of a space are numbered in the order of commits, so no row up to the newest counted row
+is missed.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """The vector index in PostgreSQL: a table of `halfvec` for each model and layer, searched exactly within a space.
 
-A space with many vectors also has a separate table with an HNSW index: an index over all spaces would find few rows of
-a single space. New rows are put into the shared table and moved in the background (`move`), so a search reads both: the
-index, and the newest rows exactly. The separate table is a child of the shared table, so a query over all spaces reads
-both. A partition would do that too, but attaching it locks and reads the vectors of all other spaces.
+A space with many vectors also has a separate table with an HNSW index, because an index over all spaces would find few
+rows of a single space. New rows are put into the shared table and moved in the background (`move`), so a search reads
+the index of the separate table, and all newest rows in the shared table. The separate table is a child of the shared
+table, so a query over all spaces reads both. A partition would do that too, but attaching it locks and reads the
+vectors of all other spaces.
 
-The numbers are the same as in SQLite, integers up to 127, which `halfvec` stores exactly: both engines compute the same
-cosines.
+The numbers are the same as in SQLite, integers up to 127, which `halfvec` stores exactly, so both engines compute the
+same cosines.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 
 OWN = 50_000
-"""Number of vectors from which a space has a separate table: up to it, all are scored in some 30 ms."""
+"""A space with at least this many vectors has a separate table; fewer vectors are all scored, in some 30 ms."""
 
 _RECENT = 1_000  # vectors of such a space that are scored exactly, before they are moved to its index
 _EF_SEARCH = 400  # candidates of the index: on 58,487 turns it finds 98.7 % of the 100 nearest, with 200 95.8 %
@@ -49,7 +50,7 @@ class _Tables:
 
     @property
     def both(self) -> tuple[str, ...]:
-        """The tables for FROM, in the order in which rows have to be deleted: some may be moved meanwhile."""
+        """The tables for FROM. Rows must be deleted in this order, because rows may be moved to `own` meanwhile."""
         return (f"ONLY {self.shared}", *((self.own,) if self.own else ()))
 
 
@@ -86,9 +87,9 @@ def _ensure(tx: Transaction, layer: Layer, identity: str, dimensions: int) -> _T
 def put(
     tx: Transaction, layer: Layer, numbers: Sequence[int], new: Vectors, *, rows: Sequence[int] | None = None
 ) -> None:
-    """Store vectors for the rows without vectors.
+    """Store vectors of rows that have none and are not forgotten.
 
-    `rows` are the indexes of their vectors in `new.data`; by default, all vectors are taken in order.
+    `rows` are the places of the vectors in `new.data`; by default, all vectors are taken in order.
     """
     put_stored(tx, layer, numbers, new.identity, quantise(new.data if rows is None else new.data[list(rows)]))
 

@@ -6,5 +6,5 @@
     index        terms and vectors for the search          checks          problems of rows and files
     upkeep       recovery, rebuild, repair, snapshots      unreadable      values that cannot be read
 
-Each module has plain functions over a connection; `SQLiteStore` gives them transactions.
+Most modules are functions that take a connection; `SQLiteStore` calls them in transactions.
 """

@@ -35,7 +35,7 @@ def unreadable(con: apsw.Connection) -> list[str]:
 
 
 def problems(con: apsw.Connection) -> list[str]:
-    """Return the problems of the rows. Reads all of them, so it takes time in proportion to the store."""
+    """Return the problems of the rows and their indexes. Reads all rows."""
     for layer in ("turn", "atom", "chunk"):
         # A query refreshes this connection's view of the FTS5 table. The integrity check alone uses a stale view, and
         # reports blocks that were merged away since as corrupt.
@@ -61,7 +61,7 @@ def problems(con: apsw.Connection) -> list[str]:
 
 
 def copy_problems(con: apsw.Connection, home: Path) -> list[str]:
-    """Return the problems of the copies of rows. The caller has to hold the lock `copies.LOCK`."""
+    """Return the problems of the copies of rows and of the identity file. The caller must have locked `copies.LOCK`."""
     path = home / homes.IDENTITY
     problems_found = _of_spaces(con, home, _copy_problems)
     if files.is_there(path) and homes.identity(home) is None:  # a missing file is written when a home is opened
@@ -125,7 +125,7 @@ WITHOUT_WORDS = (
 
 
 def _statement_problems(con: apsw.Connection) -> Iterator[tuple[int, str]]:
-    """Yield the problems of statements and facts of which another program changed only some redundant columns."""
+    """Yield a problem for each statement or fact whose redundant columns disagree after a change by another program."""
     rows: Any = con.execute("SELECT space, id, text, folded FROM atom WHERE purged_at IS NULL")
     for space, number, text, folded in rows:
         if folded != digests.fold_statement(text):

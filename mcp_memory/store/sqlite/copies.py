@@ -7,8 +7,8 @@ when the database is lost.
 A copy is outdated if its writer was killed or the disk was full. An outdated line file is detected by its size, because
 the table `file` stores the length of each line file. The table `stale_file` marks copies that have to be written whole;
 the mark is kept until their content was verified. An outdated copy is rewritten by the next transaction that changes
-it, by any later transaction if it is marked, or when the home is opened. A line file that is longer than its rows was
-edited, or the database was replaced by an older version, so the file is kept as `….beyond-1`.
+it, by any later transaction if it is marked, or when the home is opened. If a line file is longer than its rows, it was
+edited, or the database was replaced by an older version; the longer file is then kept as `….beyond-1`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from mcp_memory.store.sqlite.unreadable import WRONG
 logger = logging.getLogger(__name__)
 
 _BEGUN_WITH_THEIR_ROWS = ("conversations/", "offload-")
-"""Line files without older rows than their first line; canvases and tombstones may be older than their files."""
+"""Prefixes of line files that begin with their oldest row. Canvases and tombstones may be older than their files."""
 
 LOCK = "copies"
 """The name of the lock under which copies are written."""
@@ -46,7 +46,7 @@ class _Write:
     """A file to write after the commit.
 
     `content` becomes the whole file or, with `offset`, follows its first `offset` bytes; None deletes the file.
-    It is in a folder below `spaces`, which is not created again if the home was deleted meanwhile.
+    `spaces` is a folder above the file; it is not created again if the home was deleted meanwhile.
     """
 
     spaces: Path
@@ -165,8 +165,8 @@ def _plan_whole(tx: SqliteTransaction, path: str) -> _Write:
 def _plan_append(tx: SqliteTransaction, path: str, lines: Iterable[bytes]) -> _Write:
     """Record the new length of a line file, and return the write of its new lines.
 
-    If the file does not have the length of the last commit, return the write of the whole file. The present file is
-    renamed if it is longer than that or is no regular file.
+    If the file does not have the length recorded at the last commit, return the write of the whole file instead. A
+    longer file, or a file that is not regular, is first renamed.
     """
     content, target = b"".join(lines), tx.folder / path
     length: int | None = tx.get("SELECT bytes FROM file WHERE space = :space AND path = ?", path)
@@ -209,7 +209,7 @@ def _keep_beside(path: Path, *, longer_than: int) -> None:
 
 
 def outdated_copies(con: apsw.Connection, home: Path, *, space: str | None = None) -> list[Copy]:
-    """Return the copies to rewrite, of all spaces or of one.
+    """Return the copies to rewrite, by default of all spaces.
 
     These are marked copies, and line files whose size differs from the length in the table `file`.
     """

@@ -6,9 +6,8 @@ the changed rows are written after the commit (`copies`). Reads see one snapshot
 a limited time for a connection of the pool. Any thread may call, but not from inside `work` (see `nesting`);
 connections are not bound to threads. A home that cannot be written to is opened read-only.
 
-Open connections outlive the files that they opened. So each call first compares the home and the database with those
-that were opened, and raises HomeGone if they were removed or replaced: deleted content is neither shown nor written
-again.
+Open connections outlive the files that they opened. So each call first checks that the home and the database are still
+the opened files, and raises HomeGone if not, so that deleted content is neither shown nor written again.
 
 Errors of SQLite and the file system become errors of this package, whose messages name the next step.
 """
@@ -190,8 +189,8 @@ class Database:
     def _free_writer(self) -> WritingConnection:
         """Return the writing connection, replaced by a new connection if it has an open cursor.
 
-        The cursor of a failed query keeps its snapshot while its error is referenced; if others have written since,
-        SQLite refuses to write from that snapshot. Raises StoreUnavailable if the home is read-only.
+        The cursor of a failed query keeps its snapshot while its error is referenced. If another process has written
+        since, SQLite refuses to write from that snapshot. Raises StoreUnavailable if the home is read-only.
         """
         if self._writer is None:
             raise StoreUnavailable(self._only_readable())
@@ -250,7 +249,7 @@ def _equip(con: apsw.Connection) -> apsw.Connection:
 
 
 def _set_wal(con: apsw.Connection) -> None:
-    """Switch to WAL, with retries: SQLite does not wait here if another process opens the database."""
+    """Switch to WAL, with retries, because SQLite does not wait here if another process opens the database."""
     for attempt in range(_RETRIES):
         try:
             con.execute("PRAGMA journal_mode = WAL").fetchall()
@@ -263,12 +262,15 @@ def _set_wal(con: apsw.Connection) -> None:
 
 BUSY_MS = 30_000
 _NOT_TAKEN = {apsw.SQLITE_IOERR_WRITE, apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_SHMSIZE}
-"""Errors for an exceeded quota or file size; SQLite has an error of full disks only for ENOSPC."""
+"""Errors for an exceeded quota or file size, which SQLite does not report as a full disk."""
 
 
 @contextmanager
 def translate_errors(home: Path, *, so: str = "Nothing was written") -> Generator[None]:
-    """Raise errors of SQLite as StoreUnavailable, or as NoRoom if the disk is full. `so` states the outcome."""
+    """Raise errors of SQLite and the file system as StoreUnavailable, or as NoRoom if the disk or a quota is full.
+
+    `so` is the sentence of the message that states the outcome.
+    """
     path = home / homes.DATABASE
     try:
         yield

@@ -1,4 +1,4 @@
-"""The folder of a home: create it, keep it private, detect a read-only one and open its database."""
+"""The folder of a home: its creation, its privacy, its identity file, and its database if the folder is read-only."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def keep_private(home: Path, *, deep: bool = False, new: bool = False) -> int:
 
 
 def exposed_paths(home: Path, *, deep: bool = True) -> Iterator[tuple[Path, int]]:
-    """Yield files and folders of a home that are open to others and should not be, each with its mode."""
+    """Yield files and folders of a home that are open to other users and should not be, each with its mode."""
     if os.name == "nt":  # modes say nothing there
         return
     with suppress(OSError):
@@ -116,7 +116,7 @@ def keep_identity(con: apsw.Connection, home: Path) -> None:
     """Write the home's uuid and the key of its digests to `identity.json`, if it differs from the database.
 
     A database that is rebuilt from the files can then recognise its own exports and forgotten content. If the database
-    has lost them, they are restored from the file or, without a file, created.
+    has lost the uuid or the key, both are restored from the file, or created anew if there is no readable file.
     """
     stored, kept = _stored_identity(con), identity(home)
     if stored is None:  # lost, or changed outside this program
@@ -179,7 +179,7 @@ def _what_is_wrong(kept: tuple[str, bytes] | None) -> str:
 
 
 def open_to_read(database: Path) -> apsw.Connection:
-    """Open a database in a folder that cannot be written to. Raises apsw.Error.
+    """Open a database in a folder that cannot be written to. Raises apsw.Error if it cannot be read.
 
     SQLite needs an index file to read a WAL, and cannot create it here. If that file is missing and there is no WAL,
     the database is complete, so it is opened as immutable. If there is a WAL, left by a process that was killed, the

@@ -56,7 +56,7 @@ _UNVERIFIED_PURGE = "CREATE TABLE unverified_purge (name TEXT PRIMARY KEY) STRIC
 
 
 def _baseline(con: apsw.Connection) -> None:
-    """Create every table. One word index serves all spaces; `index.rowids` explains its row numbers."""
+    """Create the tables of the first release. One word index per layer serves all spaces (`index.rowids`)."""
     for statement in schema.statements(schema.BASELINE):
         table = re.match(r"CREATE TABLE (\w+)", statement)
         suffix = "" if table is None else " STRICT" if table[1] in _WITH_ROWID else " STRICT, WITHOUT ROWID"
@@ -115,7 +115,11 @@ SCHEMA: list[tuple[str, Callable[[apsw.Connection], None]]] = [
 
 
 def migrate(con: apsw.Connection) -> None:
-    """Upgrade a database to this program's schema. Raises StoreUnavailable, or NewerHome if its schema is newer."""
+    """Upgrade a database to this program's schema.
+
+    Raises NewerHome if its schema is newer, and StoreUnavailable if it is older than the first release, or its tables
+    do not match its list of steps.
+    """
     if _applied_steps(con) == {name for name, _ in SCHEMA}:
         return  # the usual start: no write, so no waiting for a lock
     while True:

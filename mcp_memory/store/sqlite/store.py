@@ -31,7 +31,11 @@ T = TypeVar("T")
 
 
 def open_store(home: Path) -> SQLiteStore:
-    """Open or create the store in `home`. Raises StoreUnavailable with the next step."""
+    """Open or create the store in `home`.
+
+    Raises StoreUnavailable if it cannot be opened or a move into it is unfinished, and NewerHome if its schema is
+    newer.
+    """
     database = Database(home)
     if database.read(is_unfinished):
         database.close()
@@ -73,7 +77,7 @@ class SQLiteStore:
         return self._db.write(in_home, work, *args, **kwargs)
 
     def on_change(self, heard: Callable[[], None]) -> None:
-        """Do nothing: a process is not notified of writes to a file by others, so callers poll."""
+        """Do nothing. A process is not notified when other processes write to a file, so callers have to poll."""
 
     def export_rows(self, spaces: Sequence[str], take: exporting.Take) -> None:
         self._db.read(

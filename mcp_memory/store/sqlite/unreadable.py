@@ -44,7 +44,7 @@ class Unreadable:
 
     @property
     def is_derived(self) -> bool:
-        """Whether the value can be derived from others."""
+        """Whether the value can be derived from other values."""
         return (self.table, self.column) in _DERIVED
 
     def __str__(self) -> str:
@@ -160,7 +160,7 @@ def unreadable_values(con: apsw.Connection) -> Iterator[Unreadable]:
 def leave_out(con: apsw.Connection) -> list[Unreadable]:
     """Replace unreadable values in a copy of a database, or delete their rows; return the values.
 
-    A rebuild reads the files first, which have most of these values, and then this copy.
+    A rebuild then takes most of these values from the files.
     """
     con.create_scalar_function("cited", _cited_json, 1, deterministic=True)
     con.create_scalar_function("cleaned", _unique_file_name, 1, deterministic=True)

@@ -1,4 +1,4 @@
-"""Vectors of earlier versions, which stored them in virtual tables of sqlite-vec 0.1, for a step of the schema.
+"""A step of the schema: converts vectors that earlier versions stored in virtual tables of sqlite-vec 0.1.
 
 sqlite-vec is no longer installed, so its own tables are read, in the form that version 0.1.9 wrote: `…_rowids` has the
 chunk and the place of each row, `…_vector_chunks00` the vectors of a chunk. Row numbers have the space in the upper
@@ -72,7 +72,7 @@ def _block(rowid: int) -> int:
 
 
 def _drop(con: apsw.Connection, table: str) -> None:
-    """Delete a table of sqlite-vec and those in which it kept its rows."""
+    """Delete a table of sqlite-vec and the tables with its rows."""
     con.execute(f"DROP TABLE IF EXISTS {table}")
     parts: Any = con.execute(
         "SELECT name FROM sqlite_schema WHERE type = 'table' AND name GLOB ? AND name <> ?",
@@ -83,7 +83,7 @@ def _drop(con: apsw.Connection, table: str) -> None:
 
 
 def _module() -> Any:
-    """Return a module of virtual tables without rows, with which SQLite can drop those of sqlite-vec."""
+    """Return a module of virtual tables without rows, with which SQLite can drop the tables of sqlite-vec."""
     table = SimpleNamespace(Destroy=lambda: None, Disconnect=lambda: None)
 
     def create(*_: Any) -> tuple[str, Any]:

@@ -5,7 +5,7 @@ several words means these words in a row. From Hebrew on, where words carry pref
 entry is found inside words; an entry that ends in a space only at the end of a word. Entries of capitals alone (`AI`,
 `KI`) count in capitals alone.
 
-It knows no grammar: `signs.txt` defines which concepts together are an attack.
+The lexicon knows no grammar; `signs.txt` defines which concepts together are an attack.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class _Lexicon:
     """The entries of all languages, by the beginning of each entry.
 
     `words` and `stems` are keyed by the first word of an entry, `inside` by its first character or two. `openings`
-    has the first `_OPENING` characters of every stem: most words of a text match none.
+    has the first `_OPENING` characters of every stem, which exclude most words of a text quickly.
     """
 
     words: dict[str, list[_Entry]]
@@ -114,7 +114,7 @@ def folded(text: str) -> str:
 
 
 def concepts_of(text: str) -> dict[str, int]:
-    """Return the concepts that a folded text may have, with their languages: at least those that `matches` finds."""
+    """Return the concepts that a folded text may have, with their languages: at least all that `matches` finds."""
     lower = text.lower()
     concepts: dict[str, int] = {}
     words = set(_TOKEN.findall(lower))

@@ -47,7 +47,7 @@ ADDRESSES = {
 
 
 async def page_at(address: str, view: View) -> Page:
-    """Return the page at `/path?query`. Raises NotFound, and the errors of its verbs."""
+    """Return the page at `/path?query`. Raises NotFound if there is no such page, and the errors of its verbs."""
     split = urlsplit(address)
     for pattern, name in ADDRESSES.items():
         if match := re.fullmatch(pattern, split.path or "/"):

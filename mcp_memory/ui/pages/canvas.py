@@ -233,7 +233,7 @@ def _describe_run(run: Sequence[CanvasVersion], undone: set[str]) -> tuple[str, 
 
 
 async def node(view: View) -> Page:
-    """Show a step with its results and the steps before and after it, or a group with its steps. Raises NotFound."""
+    """Show a step with its results and its neighbours, or a group with its steps. Raises NotFound for an unknown id."""
     row = await view.memory.canvas(int(view.parts["number"]))
     id_ = f"{padded(row.number)}-{view.parts['node']}"
     canvas = read(row)

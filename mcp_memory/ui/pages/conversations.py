@@ -88,7 +88,7 @@ async def session(view: View) -> Page:
 
 
 async def _tool_session(view: View, name: str) -> Page | None:
-    """Return the page of a session that has tool results but no turns; None if it has neither."""
+    """Return the page of a session that has tool results but no turns; None if it has no tool results either."""
     records = await view.memory.records(session=name, limit=_RECORDS)
     body = (
         ui.line(ui.link("/conversations", t("session.all"))),
@@ -107,7 +107,7 @@ def _start(view: View) -> int:
 
 
 def _windows(path: str, *, before: int | None, after: int | None, words: tuple[str, str]) -> Element | None:
-    """Return links to the previous and the next window; None if there are none."""
+    """Return links to the previous and the next window; None if there is only this window."""
     links = [
         ui.link(path, t(word), start=start or None)
         for start, word in zip((before, after), words, strict=True)
@@ -134,7 +134,7 @@ def _extent(info: SessionInfo) -> Element:
 
 
 def _window(turns: Sequence[Turn]) -> Iterator[Turn]:
-    """Yield turns up to the size of a page; at least one."""
+    """Yield turns up to the size of a page, and at least the first."""
     room = _CHARS
     for turn in turns:
         length = min(len(turn.content), _OF_A_TURN)

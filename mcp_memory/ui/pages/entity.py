@@ -1,4 +1,4 @@
-"""An entity: its facts over time, as of any day, the entities that share statements with it, and these statements.
+"""An entity: its facts over time, as of any day, the entities that share statements with it, and its statements.
 
 The slider and the date are forms that load the page as of another day, so they work without scripts.
 """
@@ -111,7 +111,7 @@ def _facts(name: str, facts: Sequence[Fact], as_of: date | None) -> Element:
 def _most_telling(facts: Sequence[Fact], at: datetime) -> list[Fact]:
     """Return at most as many facts as the picture has room for, in the given order.
 
-    Facts that are valid at `at` are preferred, then those that began last.
+    Facts that are valid at `at` are preferred, then facts that began last.
     """
 
     def rank(fact: Fact) -> tuple[bool, datetime]:

@@ -27,7 +27,7 @@ _NAMING = 12  # statements whose lines in pages are shown
 async def tombstone(view: View) -> Page:
     """Show a tombstone: the items forgotten together, when, why and how, and a form to restore them.
 
-    Raises NotFound.
+    Raises NotFound for an unknown id.
     """
     id = view.parts["id"]
     forgotten = next((entry for entry in await view.memory.tombstones() if entry.id == id), None)
@@ -88,7 +88,7 @@ def _state(tombstone: Tombstone) -> Element:
 
 
 def count_kinds(ids: Iterable[str]) -> Iterator[str]:
-    """Yield how many of these are turns, statements, tool results and goals of tasks, in words."""
+    """Yield how many of these ids are turns, statements, tool results and goals of tasks, in words."""
     words = {"t": "item.gone_turns", "a": "item.gone_statements", "r": "item.gone_results", "0": "item.gone_goals"}
     many = Counter("0" if id.isdecimal() else id[0] for id in ids)
     return (t(text, count=many[letter]) for letter, text in words.items() if many[letter])
@@ -98,7 +98,7 @@ def count_kinds(ids: Iterable[str]) -> Iterator[str]:
 
 
 async def forget(view: View) -> Page:
-    """Show a preview of forgetting these ids and everything that goes with them, and the form for it."""
+    """Show what would be forgotten with the ids in the query, and the form that forgets it."""
     ids = view.query.get("ids", "").replace(",", " ").split()
     ask = el(
         "form",

@@ -31,7 +31,7 @@ _PURGE = "purge"
 async def forgotten(view: View, tombstones: Sequence[Tombstone]) -> Element:
     """Return the forgotten items, newest first, with buttons to restore them and, for the owner, a form to erase some.
 
-    A reader with the right to restore them can open the words of the newest.
+    A reader with the right to restore items can open the words of the newest items.
     """
     newest_first = sorted(tombstones, key=lambda tombstone: int(tombstone.id[1:]), reverse=True)
     shown = newest_first[:_TOMBSTONES]

@@ -90,12 +90,12 @@ def _value(fact: Fact, value: str) -> Element:
 
 
 def was_never_true(statement: Atom | Fact) -> bool:
-    """Return whether a statement was corrected as wrong from the start; a correction then ended it when it began."""
+    """Return whether a statement was corrected as never true; such a correction ends it at its own start or before."""
     return statement.valid_to is not None and statement.valid_to <= statement.valid_from
 
 
 def drop_repeated(facts: Sequence[Fact]) -> list[Fact]:
-    """Return facts without those that were corrected as never true, if another has the same value and start."""
+    """Leave out facts that were corrected as never true, if another fact has the same value and start."""
 
     def identity(fact: Fact) -> tuple[object, ...]:
         return fact.entity, fact.relation, fact.value, fact.valid_from
@@ -126,7 +126,10 @@ _MAX_GAP = 600  # characters between quotes; quotes farther apart are shown sepa
 
 # --- a statement ------------------------------------------------------------------------------------
 async def statement(view: View) -> Page:
-    """Show a statement, its evidence, the pages that cite it, and its older and newer versions. Raises NotFound."""
+    """Show a statement, its evidence, the pages that cite it, and its older and newer versions.
+
+    Raises NotFound for an unknown id.
+    """
     memory, id = view.memory, view.parts["id"]
     atom = await memory.atom(id)
     why = await memory.why(id)
@@ -319,7 +322,7 @@ def _forget_link(view: View, id: str) -> Iterator[Element]:
 
 # --- a turn -----------------------------------------------------------------------------------------
 async def turn(view: View) -> Page:
-    """Show a turn between its neighbours, and the statements based on it. Raises NotFound."""
+    """Show a turn between its neighbours, and the statements based on it. Raises NotFound for an unknown id."""
     memory, id = view.memory, view.parts["id"]
     shown = next(iter(await memory.turns([id])), None)
     if shown is None:

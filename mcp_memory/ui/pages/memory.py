@@ -1,7 +1,7 @@
 """Memory: the overview, the persona, the scenes and the statements, each with its evidence.
 
-`overview` shows all of them, `persona` the page about the user with the proof of each line and its versions, `scene` a
-scene with its evidence.
+`overview` shows all of them, `persona` the page about the user with its versions and the proof of each line, `scene` a
+scene with its versions and evidence.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ KINDS = get_args(Kind)
 _WAITING = 100
 _LISTED = 30
 _STATEMENTS = "/#statements"
-"""The list of statements, so that filters do not lead to the top of the page."""
+"""The address of the list of statements, so that filters do not lead to the top of the page."""
 _FILTERS = ("kind", "entity", "scene", "since", "until", "as_of", "ended")
 
 
@@ -306,7 +306,10 @@ def _first_steps(view: View) -> Iterator[Element]:
 
 # --- a scene ----------------------------------------------------------------------------------------
 async def scene(view: View) -> Page:
-    """Show a scene, or the version that the query names, with its statements and its versions. Raises NotFound."""
+    """Show a scene, or the version in the query, with its statements and versions.
+
+    Raises NotFound for an unknown scene.
+    """
     memory, slug = view.memory, view.parts["slug"]
     history = await memory.scene_history(slug)
     newest = history[0]

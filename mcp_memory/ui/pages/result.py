@@ -1,6 +1,6 @@
 """A tool result: its description, the steps it belongs to, its citations, and its content line by line.
 
-A page holds a window of at most `WINDOW` serialised characters. `?from=LINE` starts it at a line, `?lines=12-14` (or
+A page shows a window of at most `WINDOW` serialised characters. `?from=LINE` starts it at a line, `?lines=12-14` (or
 `?at=12`) a little before these lines, which are marked. A line longer than a window is shown in parts, `&char=N`.
 """
 
@@ -25,9 +25,9 @@ from mcp_memory.ui.pages.canvas import record_row
 from mcp_memory.ui.words import t
 
 WINDOW = 64_000
-"""Characters of the lines of a page, serialised as HTML or JSON."""
+"""Most characters of the lines of a page, serialised as HTML or JSON."""
 PART = 10_000
-"""Characters of a line on a page."""
+"""Most characters of a line on a page."""
 AROUND = 6
 """Lines shown before a linked line."""
 _LISTED = 40
@@ -56,7 +56,7 @@ class Window:
 
 
 async def result(view: View) -> Page:
-    """Show a tool result; damaged bytes are reported and not shown. Raises NotFound."""
+    """Show a tool result; damaged bytes are reported and not shown. Raises NotFound for an unknown id."""
     id_ = view.parts["id"]
     records = await view.memory.records(ref=id_, limit=_LISTED)
     why = await view.memory.why(id_)

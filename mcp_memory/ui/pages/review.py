@@ -105,7 +105,7 @@ def _reasons(item: Reviewed) -> str:
 
 
 def _text(item: Reviewed) -> Element:
-    """Return the text, with secrets masked: rows of earlier versions may contain some."""
+    """Return the text, with secrets masked, because rows of earlier versions may contain some."""
     text = mask(item.text)
     cut = text[:_CHARS] + "…" if len(text) > _CHARS else text
     return ui.memory_text(cut, tag="blockquote", class_="verbatim")

@@ -1,7 +1,7 @@
 """Savings: the tokens saved and spent, in total, by day and by session; the calls to language models.
 
-Totals are those of `Memory.status()`; the days add up to them. The ledger of models covers the whole home, so only
-readers with the right to administer see it.
+Totals are those of `Memory.status()`; all days together add up to them. The ledger of models covers the whole home, so
+only readers with the right to administer see it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ async def savings(view: View) -> Page:
 
 
 async def _sessions_with_pages(view: View, sessions: Sequence[SessionSavings]) -> set[str]:
-    """Return the sessions that have a page: those with turns or tool results."""
+    """Return the names of the sessions that have a page, because they have turns or tool results."""
     names = {session.session for session in await view.memory.sessions(limit=_SESSIONS)}
     others = [session.session for session in sessions if session.session not in names]
     return names | {name for name in others if await view.memory.records(session=name, limit=1)}

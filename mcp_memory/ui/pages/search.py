@@ -1,6 +1,6 @@
 """Search: the hits and why they match, the rows that just missed, and the result of recall for the same query.
 
-Without a layer the first page of a search is explained; with a layer its hits have several pages.
+Without a layer, the first hits are explained; with a layer, all hits are listed, page by page.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ async def _explained_hits(view: View, query: str, parameters: Mapping[str, str])
 
 
 async def _attributions(view: View, ids: Sequence[str]) -> dict[str, tuple[Node | None, ...]]:
-    """Return speaker and time of these turns, and dates and source (unless it is the user) of these statements."""
+    """Return, by id, speaker and time of turns, and start and source (unless it is the user) of statements."""
     turns = await view.memory.turns([id for id in ids if id[0] == "t"])
     atoms = await view.memory.statements_by_id([id for id in ids if id[0] == "a"])
     attributions: dict[str, tuple[Node | None, ...]] = {}
@@ -186,7 +186,7 @@ def _row(row: ExplainedRow, words: set[str], most: float, attribution: Iterable[
 
 
 def _shares(row: ExplainedRow, most: float) -> Element | None:
-    """Return a bar for each of the strongest signals of a row, and a bar for the rest."""
+    """Return a bar for each of the strongest signals of a row, and a bar for all other signals together."""
     shares = {_signal_name(part.signal): part.points for part in row.parts[:_SIGNALS]}
     if rest := sum(part.points for part in row.parts[_SIGNALS:]):
         shares[t("search.other_signals")] = rest
@@ -283,7 +283,7 @@ async def _recall_result(view: View, query: str) -> list[Any]:
 
 
 def _known_note(verdict: Known | None) -> list[Element]:
-    """Return the verdict whether the memory knows the answer, if there is one."""
+    """Return a line on whether the memory knows the answer; empty without a verdict."""
     return [el("p", t(f"search.known_{verdict}"))] if verdict else []
 
 

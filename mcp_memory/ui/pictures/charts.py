@@ -24,7 +24,7 @@ HEIGHT = 120
 def signals(found_by: Mapping[str, float | None], *, most: float | None = None) -> Element:
     """Return a bar for each signal of a hit, the strongest first; `most` is the value of a full bar.
 
-    A signal without a value is listed too: it found the row without a score.
+    A signal without a value is listed too, because it found the row, only without a score.
     """
     strongest_first = sorted(found_by.items(), key=lambda signal: -(signal[1] or 0.0))
     full = most or max((value or 0.0 for value in found_by.values()), default=0.0)
@@ -60,7 +60,7 @@ def _number(value: float) -> str:
 def days(series: Sequence[tuple[date, Mapping[str, float]]], *, label: str) -> Element:
     """Return grouped bars for the values of each day, under a legend; negative values hang down.
 
-    Days are in the given order, the oldest on the left. Each day has a tooltip with its values.
+    `series` has the oldest day first, which is on the left. Each day has a tooltip with its values.
     """
     names = list(dict.fromkeys(name for _, values in series for name in values))
     all_values = [value for _, values in series for value in values.values()]

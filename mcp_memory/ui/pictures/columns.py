@@ -25,7 +25,10 @@ Point = tuple[float, float]
 
 @dataclass(slots=True)
 class _Route:
-    """An edge that is not straight: its ends, its lanes as (gutter, lane), and its track below the boxes."""
+    """An edge that is not straight: its gutters `out` and `into`, its lane in each, and its track below the boxes.
+
+    With `from_left` it leaves its source on the left side.
+    """
 
     source: str
     target: str
@@ -89,7 +92,7 @@ def _tops(ids: Sequence[str], sizes: Mapping[str, Size], labels: Mapping[str, in
 
 
 def _route(edge: tuple[str, str], column: Mapping[str, int]) -> _Route:
-    """Return the gutters that an edge uses; gutter 2 is on the left of column 2."""
+    """Return the route of an edge, without its lanes and track; gutter 2 is on the left of column 2."""
     source, target = edge
     same = column[source] == column[target]
     return _Route(source, target, column[source] + (0 if same else 1), column[target], from_left=same)

@@ -1,9 +1,9 @@
 """Layout of flowcharts: places of boxes and paths of edges, from top to bottom, in layers.
 
 Guarantees, for any nodes and edges, cycles too: no two boxes overlap, no path crosses a box that it does not join, and
-everything is inside `width` × `height`. Each edge leads to a lower layer; an edge that spans several layers has a place
-in each between the boxes, and bends only in the gaps between layers. Method: K. Sugiyama, S. Tagawa, M. Toda (1981),
-with the places in a layer found by isotonic regression.
+everything is inside `width` × `height`. Each edge leads to a lower layer, unless it closes a cycle; an edge that spans
+several layers has a place in each between the boxes, and bends only in the gaps between layers. Method: K. Sugiyama,
+S. Tagawa, M. Toda (1981), with the places in a layer found by isotonic regression.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MARGIN, BESIDE, GAP, LANE = 12.0, 28.0, 44.0, 14.0
 LABEL = 16.0
 """Height of a label, by which its gap grows."""
 ACROSS = 0.84
-"""Share of an edge's horizontal way at which its label is centred; the label covers it."""
+"""Share of an edge's horizontal way at which its label is centred; the label covers the edge."""
 SWEEPS = 4
 
 
@@ -145,7 +145,7 @@ def rank_boxes(ids: Sequence[str], edges: Sequence[tuple[str, str]]) -> tuple[di
 def _topological_order(
     ids: Sequence[str], after: Mapping[str, Sequence[str]]
 ) -> tuple[list[str], set[tuple[str, str]]]:
-    """Return the boxes in an order that all edges follow, and the edges that do not because they close a cycle."""
+    """Return the boxes in topological order, and the edges that this order ignores because they close a cycle."""
     done: list[str] = []
     state: dict[str, int] = {}
     turned: set[tuple[str, str]] = set()

@@ -3,8 +3,8 @@
 Turns are appended and never change, so cached columns stay valid; only the forgotten turns are queried each time.
 Columns are read from a covering index, `turn_outline`: 5 MB per 100,000 turns, without the texts.
 
-Totals: the number of rows of a space in each layer and its newest row, from which the rarity of terms is computed.
-They never span spaces: otherwise the rows of a space would change the scores of another.
+The totals of each layer, such as its number of rows, are cached too; the rarity of terms is computed from them. Each
+space has its own totals, because otherwise the rows of a space would change the scores of another.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Outlines:
 
 
 def _places(columns: _Columns, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the places of the rows that are in the columns, and leave the others out."""
+    """Return the places of those rows that are in the columns."""
     places = columns.place_of_row[rows[rows < len(columns.place_of_row)]]
     return places[places >= 0].astype("int64")
 

@@ -1,6 +1,6 @@
-"""Row numbers of the word and vector tables, which hold the rows of all spaces: the space in the upper bits.
+"""Row numbers of the word and vector tables, which have the rows of all spaces.
 
-So the rows of a space are one stretch in the order of their ids, and a search reads that stretch alone.
+The upper bits are the number of the space, so a search reads one range of rows, in the order of their ids.
 """
 
 from __future__ import annotations

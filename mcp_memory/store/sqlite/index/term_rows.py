@@ -1,4 +1,4 @@
-"""The rows that have a term, from FTS5 over the terms of `text.index_terms`.
+"""The rows that have a term, from FTS5 over the terms of `words.index_terms`.
 
 Only row numbers are read, half a microsecond each; FTS5's own `bm25()` takes twenty times as long, and ranking needs
 more than its sum.
@@ -70,8 +70,8 @@ class _FtsRows:
     def _passing(self) -> tuple[str, list[Value]]:
         """The condition of passing rows, and its values: a list of few rows, or the filters for many.
 
-        Most atoms pass. FTS5 would look each listed atom up: 60 ms a term for 1,000 atoms. The plus sign makes it
-        check the rows of the term against the list instead: 0.4 ms.
+        Usually most atoms pass, and FTS5 would look up each listed atom, in 60 ms a term for 1,000 atoms. The plus sign
+        makes it check the rows of the term against the list instead, in 0.4 ms.
         """
         if self._few is not None:
             column = "rowid" if self._layer == "turn" else "+rowid"

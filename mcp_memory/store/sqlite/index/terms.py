@@ -1,14 +1,14 @@
-"""The word index: an FTS5 table per layer, of the terms of `store.sql.word_index`; `postings` reads them.
+"""The word index: an FTS5 table per layer, of the terms of `store.sql.word_index`; `term_rows` reads it.
 
 The table `term_range` has ranges of a space's row numbers with the version of `words.index_terms` they were indexed
-with. A row in no range has the terms of a version before ranges were kept, or of an older program still running on the
-same home, which writes rows and no range. So it does not matter when another program stops.
+with. A row in no range counts as indexed with an earlier version: it was written before ranges were recorded, or by an
+older program that still runs on the same home and records none.
 
 Rows with the terms of an earlier version are reindexed in batches, newest first. Until then a row is found by its old
-terms. Reading and cutting into terms hold no lock; then one transaction writes a batch with the range it covers, after
-checking which rows were forgotten meanwhile. A kill repeats one batch; two processes at once repeat some.
+terms. Reading and cutting into terms need no lock; then one transaction writes a batch with the range it covers, after
+checking which rows were forgotten meanwhile. After a kill one batch is repeated; two processes may repeat a batch.
 
-FTS5 merges its segments inside the commit that makes one too many, which made other writers wait for up to a second.
+FTS5 merges its segments inside the commit that exceeds their number, which made other writers wait for up to a second.
 So during reindexing automatic merges are off, and a share is merged after each batch; `settle_segments` finishes the
 merge and restores the settings. They are stored in the database, so that any process can continue after a kill.
 """
@@ -34,7 +34,7 @@ def quote_term(term: str) -> str:
 
 
 Rows = Sequence[tuple[int, Sequence[str] | None]]
-"""Rows of a space as (number, terms); None for a row that the word index must not find."""
+"""Rows of a space as (number, terms); the terms are None if the word index must not find the row."""
 
 
 def put(con: apsw.Connection, layer: Layer, space: int, rows: Rows) -> None:
@@ -127,14 +127,14 @@ _COUNTED = 1_000
 _CHARACTERS = 25_000  # of text in a batch: some 15 ms to write
 _PAGES = 64  # merged at a time: some 20 ms
 _MERGING = {"automerge": (0, 4), "crisismerge": (64, 16)}
-"""Settings of FTS5 while rows are renewed, and at other times (its defaults)."""
+"""Settings of FTS5 while rows are reindexed, and at other times (its defaults)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReindexBatch:
-    """The newest rows of a space that wait, as (number, *`INDEXED_COLUMNS`).
+    """The newest rows of a space that have to be reindexed, as (number, *`INDEXED_COLUMNS`).
 
-    `first` to `last` is the stretch that they fill: no other row waits in it.
+    No other row from `first` to `last` has to be reindexed.
     """
 
     layer: Layer

@@ -1,8 +1,8 @@
 """Tables of vectors: one for each model and layer, with a row for every 128 vectors of a space.
 
-Row n of a space is at place n % 128 of its block n // 128, so a block needs no ids: they are given in sequence, and
-nearly every row has a vector. `present` has a byte for each place, 1 if it has a vector; `vectors` has their int8
-numbers. A vector is written and erased in its place, by incremental blob I/O; an erased vector is overwritten by zeros.
+Row n of a space is at place n % 128 of its block n // 128, so a block needs no ids. Few places are empty, because ids
+are given in sequence and nearly every row has a vector. `present` has a byte for each place, 1 if it has a vector;
+`vectors` has the vectors in int8. A vector is written in its place by incremental blob I/O, and erased by zeros.
 
 A search scans the blocks of its space. With a row for each vector it would take five times as long, and with `MATCH` of
 sqlite-vec four times (`bench/RESULTS.md`).
@@ -40,7 +40,7 @@ def size_check(dimensions: int) -> str:
 
 
 def is_missing(table: str, row: str) -> str:
-    """Return the SQL condition that a row (an alias of its table) has no vector in a table."""
+    """Return the SQL condition that a row has no vector in a table; `row` is the alias of the row in the query."""
     place = f"v.id = {row}.space << 40 | {row}.id / {ROWS} AND substr(v.present, {row}.id % {ROWS} + 1, 1) = x'01'"
     return f"NOT EXISTS (SELECT 1 FROM {table} v WHERE {place})"
 
@@ -51,7 +51,7 @@ def count(con: apsw.Connection, table: str) -> int:
 
 
 def put(con: apsw.Connection, table: str, space: int, vectors: Mapping[int, bytes]) -> None:
-    """Store the vectors of rows that have none."""
+    """Store the vectors of rows; rows that have a vector already are skipped."""
     for block, numbers in _by_block(space, vectors):
         size = ROWS * len(vectors[numbers[0]])
         con.execute(
@@ -61,7 +61,7 @@ def put(con: apsw.Connection, table: str, space: int, vectors: Mapping[int, byte
 
 
 def erase(con: apsw.Connection, table: str, space: int, numbers: Iterable[int], dimensions: int) -> None:
-    """Overwrite the vectors of rows by zeros, and delete the blocks that have none left."""
+    """Overwrite the vectors of rows by zeros, and delete blocks that become empty."""
     for block, rows in _by_block(space, numbers):
         if con.execute(f"SELECT 1 FROM {table} WHERE id = ?", (block,)).get is not None:
             _write(con, table, block, dict.fromkeys((row % ROWS for row in rows), bytes(dimensions)), present=False)
@@ -86,7 +86,7 @@ def _write(con: apsw.Connection, table: str, block: int, vectors: Mapping[int, b
 def read(
     con: apsw.Connection, table: str, space: int, numbers: Iterable[int], dimensions: int
 ) -> dict[int, NDArray[np.int8]]:
-    """Return the vectors of the rows that have one."""
+    """Return the vectors of rows; rows without a vector are left out."""
     import numpy as np
 
     vectors: dict[int, NDArray[np.int8]] = {}

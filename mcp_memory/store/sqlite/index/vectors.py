@@ -1,4 +1,4 @@
-"""The vector leg in SQLite: for each model and layer, a table with blocks of int8 vectors.
+"""The vector index in SQLite: for each model and layer, a table with blocks of int8 vectors.
 
 `vector_blocks` stores the vectors; `nearest_rows` searches them.
 """
@@ -31,7 +31,7 @@ _TEXT: tuple[tuple[Layer, str], ...] = (("atom", "text"), ("turn", "content"))
 
 @dataclass(slots=True)
 class Seen:
-    """The row of each space and layer up to which all rows have vectors; reset by changed tables and restored rows.
+    """The row of each space and layer up to which all rows have vectors; reset if tables change or rows are restored.
 
     Without it each search for rows to embed would read every row: half a second per million, at every write.
     """
@@ -94,7 +94,7 @@ def put_stored(
 
 
 def put_by_id(con: apsw.Connection, rows: Sequence[tuple[str, str]], vectors: Vectors) -> None:
-    """See `Store.put_vectors`: (space, id) of both layers, in any order."""
+    """See `Store.put_vectors`. `rows` are (space, id) of turns and atoms, in any order."""
     for (name, layer), places in by_layer(rows).items():
         space = con.execute("SELECT id FROM space WHERE name = ?", (name,)).get or 0
         put(con, layer, space, [number_of(rows[place][1], layer[0]) for place in places], vectors, rows=places)
@@ -140,7 +140,7 @@ def read_stored(
 
 
 def _allowed_rows(tx: Transaction, layer: Layer, filters: Filters, outlines: Outlines) -> NDArray[np.bool_] | None:
-    """Return for each id whether its row passes the filters; None if all do: the table has only live turns."""
+    """Return for each id whether its row passes the filters; None if every row with a vector passes."""
     import numpy as np
 
     if is_plain(layer, replace(filters, upto=None)):

@@ -1,4 +1,4 @@
-"""Purging in files: a mark until it is verified, secure delete, and the texts that other rows retain."""
+"""Purging in SQLite: the record of unverified purges, secure delete, and the texts that other rows retain."""
 
 from __future__ import annotations
 

@@ -61,9 +61,10 @@ class Built:
 def build(new: Path, home: Path, *, is_current: bool, unreadable: Collection[Unreadable] = ()) -> Built:
     """Add the rows of the files of a home to the database `new`.
 
-    `is_current`: it is a copy of the home's database, so its rows are right and only missing ones are added. Otherwise
-    the files are newer: rows of both become what the files say. Rows with values that were `unreadable` are taken from
-    the files in any case. Raises StoreUnavailable if the database has turns of a space without its name.
+    With `is_current`, `new` is a copy of the home's database, so its rows are right and only missing rows are added.
+    Otherwise the files are newer, and rows that are in both are taken from the files. Rows with values that were
+    `unreadable` are always taken from the files. Raises StoreUnavailable if the database has turns of a space without
+    its name.
     """
     damaged = {(value.table, value.values) for value in unreadable}
     built = Built()
@@ -87,7 +88,7 @@ def build(new: Path, home: Path, *, is_current: bool, unreadable: Collection[Unr
 
 
 def _make_derived(con: apsw.Connection, home: Path) -> None:
-    """Index the words of all rows, and record the lengths of the line files that they make."""
+    """Index the words of all rows, correct the counters, and record the lengths of the line files of the rows."""
     for layer in _LAYERS:
         con.execute(f"INSERT INTO {layer}_terms ({layer}_terms) VALUES ('delete-all')")
     con.execute("DELETE FROM term_range")
@@ -108,8 +109,8 @@ def _make_derived(con: apsw.Connection, home: Path) -> None:
 class _SpaceFiles:
     """The files of a space, and the rows that are added from them.
 
-    If the number or position of a turn now belongs to another turn, the turn in the file gets a new number at the end
-    of its session: the database had lost its latest part, and other turns were stored since.
+    If the database lost its latest turns and stored other turns since, the number or position of a turn in a file may
+    belong to another turn. The turn in the file then gets a new number at the end of its session.
     """
 
     def __init__(
@@ -400,7 +401,7 @@ def _require_names(con: apsw.Connection, home: Path) -> None:
 def _remove_dangling(con: apsw.Connection, *, only: str | None = None) -> Iterator[str]:
     """Remove references to missing rows, and yield the tables of deleted rows.
 
-    Nullable columns are cleared; rows with other columns are deleted.
+    If a column of the reference is nullable, it is set to NULL; otherwise the row is deleted.
     """
     while True:
         violations: list[Any] = con.execute("PRAGMA foreign_key_check").fetchall()
@@ -439,7 +440,7 @@ def _resolve_reference(con: apsw.Connection, table: str, parent: str, key: int) 
 
 
 _MADE_ANEW = {"migration", "term_range", "chunk", "vector_index"}
-"""Tables that are not copied to another database."""
+"""Tables that are not copied, because the new database has its own or they are computed again."""
 
 
 def salvage(torn: Path, into: Path) -> list[str]:
@@ -456,7 +457,7 @@ def salvage(torn: Path, into: Path) -> list[str]:
 
 
 def _tables(con: apsw.Connection) -> list[str]:
-    """Return the names of our row tables, sorted."""
+    """Return the names of the tables to copy, sorted."""
     names = con.execute(
         "SELECT name FROM main.sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
         " AND name NOT GLOB '*_terms_*' ORDER BY name"

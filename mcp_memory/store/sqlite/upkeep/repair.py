@@ -47,7 +47,7 @@ def _repair_counters(tx: SqliteTransaction) -> Iterator[str]:
 
 
 def _restore_quotes(con: apsw.Connection) -> Iterator[str]:
-    """Give statements that lost their first evidence the quote that their own rows name."""
+    """Restore the first evidence of statements that lost it, from the turn and positions in their own rows."""
     restored: Any = con.execute(
         "INSERT INTO evidence (space, atom, turn, span_start, span_end, quote)"
         " SELECT a.space, a.id, t.id, a.span_start, a.span_end,"

@@ -1,4 +1,4 @@
-"""Snapshots: a consistent copy of the database made while others write, its checks, and the files that its rows name.
+"""Snapshots: a consistent copy of a database that is in use, its checks, and the files that its rows name.
 
 A snapshot is a separate file that no other process has open.
 
@@ -67,7 +67,7 @@ class NamedFile:
 
     space: str
     number: int
-    """Of the space."""
+    """The number of the space."""
     path: str
     length: int | None = None
     sha256: str | None = None
@@ -88,7 +88,7 @@ def take(con: apsw.Connection, to: Path) -> None:
 
 @contextmanager
 def open_database(path: Path, *, write: bool = False) -> Generator[apsw.Connection]:
-    """Open a database outside of a home."""
+    """Open a database outside of a home, by default read-only."""
     flags = apsw.SQLITE_OPEN_READWRITE if write else apsw.SQLITE_OPEN_READONLY
     con = apsw.Connection(str(path), flags=flags | apsw.SQLITE_OPEN_URI)
     try:
