@@ -128,7 +128,7 @@ def _check_telemetry() -> Iterator[Check]:
 
 
 def _check_clients(settings: Settings) -> Iterator[Check]:
-    """Report whether the clients that are configured as models are found; being signed in is not checked."""
+    """Check that the clients configured as models can be found, but not that they are signed in."""
     try:
         models = [make_llm(settings), *make_llms_by_purpose(settings).values()]
     except InvalidInput as error:

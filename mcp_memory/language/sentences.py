@@ -151,13 +151,11 @@ _reported = partial(pattern_of, "mcp_memory.language", "data/reported.txt")
 
 
 def people() -> re.Pattern[str]:
-    """Return a lower-case pattern of people by their relation to the speaker: "my sister", "mein Chef"."""
+    """Return the pattern that matches people by their relation to the speaker, such as "my sister" or "mein Chef".
+
+    The sentence must be in lower case.
+    """
     return _reported("RELATIVES")
-
-
-def others() -> re.Pattern[str]:
-    """Return a lower-case pattern of a sentence about people other than its speaker: "my sister is"."""
-    return _reported("OTHERS")
 
 
 def is_person(word: str) -> bool:

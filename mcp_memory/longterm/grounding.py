@@ -261,7 +261,10 @@ def _answered_turns(turns: Sequence[Turn], passages: Sequence[Passage]) -> list[
 
 
 def _denies_quote(text: str, passages: Sequence[Passage]) -> bool:
-    """Return whether a statement has the words of a quoted clause, but differs from all quoted clauses in negation."""
+    """Return whether a statement denies what a quote affirms, or the reverse.
+
+    It differs in negation from every clause that the quotes overlap, and shares at least half of the words with one.
+    """
     clauses = [clause for passage in passages for clause in _clauses_around(passage)]
     terms, is_denial = known_terms(text), is_negative(text)
     return all(is_negative(clause) != is_denial for clause in clauses) and any(

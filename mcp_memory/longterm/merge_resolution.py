@@ -1,7 +1,7 @@
-"""The reply of a merge question, the rules that its decisions must follow, and the atom that a decision makes.
+"""Replies to merge questions, the rules that their decisions must follow, and the atoms that result.
 
-An invalid decision is dropped with a note and never affects the others; an unknown action is `add`. A decision that
-breaks a rule leaves its draft to be added unchanged, with a note (`merging`). The rules:
+An invalid decision is dropped with a note and never affects the others; an unknown action is `add`. If a decision
+breaks a rule, its draft is added unchanged, with a note (see `merging`). The rules:
 
 * A doubtful statement closes nothing, and no statement is closed by a less trusted source.
 * A standing instruction (priority -1) is closed by an instruction only.
@@ -10,8 +10,9 @@ breaks a rule leaves its draft to be added unchanged, with a note (`merging`). T
 * Joining loses no fact: facts of different relations stay two statements.
 * A dropped draft has no number and no fact value that the other statement lacks.
 
-A joined atom has the lowest confidence of its parts, and is valid from the time at which all of them were. A draft that
-replaces another draft waits until that draft is an atom.
+A joined atom has the lowest confidence of its parts. It is valid from the latest date that a part names, or, if none
+names a date, from when the last of them was said. A draft that replaces another draft waits until that draft is an
+atom.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
-"""Runs a program once, and ends it with all its children: at its end, on request, or when this process is killed.
+"""Runs a program once, and kills what remains of it when it exits, on request, or when this process dies.
 
-Between this process and the program is a guard: this file, run as a script. It reads from a pipe. When this process's
-end of the pipe closes, for whatever reason, the guard kills the program's process group (on Windows its process tree)
-and deletes the folder. A child that has left the group is not killed. The guard uses the standard library only, so that
-it is small (12 MB).
+Between this process and the program is a guard: this file, run as a script. It reads from a pipe. When the pipe closes,
+because of `end()` or because this process died, the guard kills the program's process group (on Windows its process
+tree) and deletes the folder. When the program exits, the guard kills the rest of the group and keeps the folder. A
+child that has left the group is not killed. The guard uses the standard library only, so that it is small (12 MB of
+memory).
 
-The folder of a run has the file `prompt`, the program's standard input; `out` and `err`, its output; and `work`, its
-empty working directory.
+The folder of a run contains the file `prompt`, the program's standard input; `out` and `err`, its output; and `work`,
+its empty working directory.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ _Context = ServerRequestContext[Any, Any]
 
 
 def uris_of(topic: str) -> list[str]:
-    """Return the addresses that a changed topic (`persona`, `canvas:003`, `atom:a57` …) affects."""
+    """Return the URIs of the resources that a change of a topic (`persona`, `canvas:003`, `atom:a57` …) affects."""
     kind, _, name = topic.partition(":")
     match kind:
         case "persona":

@@ -447,7 +447,10 @@ def _parse_json(raw: str) -> Any:
 
 
 def _query(value: Any, path: str) -> list[tuple[str, Any]]:
-    """Return the path and value of each match. Raises InvalidInput for an invalid or too expensive path."""
+    """Return the location and value of each match of the JSONPath query `path`.
+
+    Raises InvalidInput for an invalid or too expensive query, and RecursionError for a value nested too deeply.
+    """
     import jsonpath  # late: 40 ms that most answers never need
     from jsonpath.function_extensions import Match, Search
 

@@ -55,12 +55,12 @@ def forms(text: bytes) -> set[bytes]:
 
 
 def _sample(text: bytes) -> Iterator[bytes]:
-    """Yield a text; for a long text only the start, the end and evenly spaced parts."""
+    """Yield a text whole; of a long text only the start, the end and evenly spaced parts."""
     if len(text) <= _WHOLE:
         yield text
         return
-    gap = (len(text) - _PART) // _PARTS
-    for start in range(0, len(text) - _PART + 1, gap):
+    for part in range(_PARTS + 1):
+        start = (len(text) - _PART) * part // _PARTS
         yield text[start : start + _PART]
 
 

@@ -150,7 +150,7 @@ class Sessions:
 
 
 def is_form_token(session: Session, shown: str) -> bool:
-    """Return whether a form belongs to this session."""
+    """Return whether the token `shown` with a form is that of the session. It protects against forged requests."""
     return hmac.compare_digest(session.form_token.encode(), shown.encode("utf-8", "replace"))
 
 

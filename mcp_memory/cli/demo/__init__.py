@@ -30,9 +30,10 @@ _NEXT = ("ui", "show persona", "show canvas", "search van", "status")
 
 
 def run(home: Path | None = None, *, full: bool = False) -> None:
-    """Empty the folder of an earlier demo, or make a new folder, and play the demo in it.
+    """Play the demo, with `full` the long version, in `home` or the default folder.
 
-    Raises Refused for a folder with other files, StoreUnavailable for a folder that cannot be written.
+    The folder is created, or emptied if an earlier demo made it. Raises Refused for a folder with other files,
+    StoreUnavailable for a folder that cannot be written.
     """
     from mcp_memory.cli.demo import full as whole
     from mcp_memory.cli.demo import short

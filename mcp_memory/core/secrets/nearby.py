@@ -125,7 +125,10 @@ def _find_before(text: str, name: Name) -> tuple[int, int] | None:
 
 
 def _tokens(text: str, start: int, end: int) -> Iterator[tuple[int, str]]:
-    """Yield the tokens of printable characters that begin in a range, without punctuation of the sentence."""
+    """Yield the start and text of each token that begins in a range: ASCII, without spaces, at most 256 characters.
+
+    The text ends before a closing quote or bracket, and before the punctuation of the sentence.
+    """
     for begun in _NEAR.finditer(text, start, end):
         token = _NEAR.match(text, begun.start()) or begun  # to its own end
         before = text[token.start() - 1]

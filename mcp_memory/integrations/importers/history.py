@@ -481,7 +481,10 @@ class TurnPlacement:
         return self._sessions[name]
 
     def _storable_name(self, name: str) -> str:
-        """Return the name; if it has a key or cannot be part of a file name, note and return a similar name."""
+        """Return the session's name, or a similar one if it contains a secret or cannot be part of a file name.
+
+        A changed name is recorded in `renamed`.
+        """
         try:
             if not holds_key(name):
                 return safe_name(name, what="session")

@@ -216,9 +216,11 @@ class CostEstimate:
 
 
 class HistorySize:
-    """Measures how many extraction jobs of `batch_turns` turns a history needs. Its turns are added in order.
+    """Measures what extracting a history takes: the number of jobs (`questions`), and the tokens of their prompts.
 
-    Each turn is also added to `within`, if given, which measures several histories together.
+    A job has at most `batch_turns` turns. `signal` counts the turns to be read, `noise` the others: small talk, and
+    roles that are never read. Turns must be added in order. Each is also added to `within`, if given, which measures
+    several histories together.
     """
 
     def __init__(self, batch_turns: int, within: HistorySize | None = None) -> None:

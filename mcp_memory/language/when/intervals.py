@@ -116,7 +116,7 @@ def _rolling(words: Mapping[str, Any], now: datetime) -> Interval | None:
 
 
 def amount(words: Mapping[str, Any]) -> tuple[str | None, int, int]:
-    """Return the unit, None if the phrase has none, and the least and greatest number of units."""
+    """Return the unit of a phrase (None if it has none), and the smallest and largest number of units it may mean."""
     if "AMOUNT" in words:
         unit, count = words["AMOUNT"]
         return unit, count, count

@@ -223,7 +223,7 @@ def _follows_a_title(statement: str, start: int) -> bool:
 
 @cache
 def _no_names() -> frozenset[str]:
-    """Return capitalised words that are not names, in lower case."""
+    """Return words that may be capitalised without being names (months, polite pronouns …), in lower case."""
     calendars = {
         name for what in ("MONTH", "MON", "WEEKDAY", "WDAY", "SEASON", "FEAST") for name in _calendar_words(what)
     }

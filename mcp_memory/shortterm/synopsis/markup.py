@@ -170,7 +170,7 @@ PLAIN = re.compile(r"!?\[([^\]]*)\]\([^)]*\)|[*_`]{1,3}")
 
 
 def describe_markdown(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
-    """Describe Markdown; None for a text without headings, or whose `#` seem to begin comments of code."""
+    """Describe Markdown. Returns None for a text without headings, or whose `#` lines seem to be comments in code."""
     headings: list[tuple[int, int, str]] = []
     fences: list[str] = []
     links: list[tuple[str, str]] = []

@@ -209,7 +209,7 @@ class HomeTransaction:
 
 
 def neutral_session(key: bytes, name: str) -> str:
-    """Return a meaningless name that replaces the name of a session. Only the home's key relates the two names."""
+    """Return a meaningless replacement for a session's name. Without the home's key, the two cannot be linked."""
     return f"session-{keyed_hash(key, 'session', name, digits=8)}"
 
 

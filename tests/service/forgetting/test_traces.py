@@ -25,6 +25,12 @@ def test_any_run_long_enough_to_hold_a_piece_is_found_wherever_it_stands(
     assert traces.matches(before + run + after) or all(len(set(run[at : at + PIECE])) <= 2 for at in range(STEP + 1))
 
 
+@given(size=st.integers(60_000, 90_000))
+def test_the_end_of_a_long_text_is_found(size: int) -> None:
+    text = "".join(f"{number} " for number in range(size // 5)).encode()
+    assert Traces([text]).matches(text[-2 * PIECE :])
+
+
 @given(text=words, ascii_only=st.booleans())
 def test_what_json_makes_of_a_text_is_found(text: str, ascii_only: bool) -> None:
     line = json.dumps({"content": text}, ensure_ascii=ascii_only).encode("utf-8", "backslashreplace")
