@@ -157,6 +157,12 @@ def _start_and_ask(files: DaemonFiles, question: bytes, deadline: float) -> byte
     folder = next(above for above in (files.folder, *files.folder.parents) if above.exists())
     if not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)) or _failed_lately(files):
         return None
+    from mcp_memory.integrations.hooks.daemon_files import make_folders
+
+    try:
+        make_folders(files)  # here and not in the daemon, which may start after the home was deleted
+    except OSError:
+        return None
     process = _start(files, folder)
     while time.monotonic() < deadline and not process.poll():  # exit code 0: another daemon was first, and will answer
         time.sleep(_POLL_S)

@@ -44,7 +44,6 @@ from mcp_memory.integrations.hooks.daemon_files import (
     endpoint_files,
     equal,
     is_older,
-    make_folders,
     pending_logs,
     proof,
 )
@@ -113,7 +112,8 @@ def main(arguments: list[str]) -> int:
     """Run the daemon for these arguments (home, space or "", settings key), and return the exit code."""
     home, space, key = arguments
     files = DaemonFiles(Path(home), space or None, key)
-    make_folders(files)
+    if not files.waiting.is_dir():  # the hook created it; the home was deleted since
+        return 0
     lock = _acquire_lock(files)
     if lock is None:
         return 0
