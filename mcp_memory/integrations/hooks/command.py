@@ -26,8 +26,10 @@ from mcp_memory.integrations.hooks.daemon_files import (
     PROTOCOL,
     DaemonEndpoint,
     DaemonFiles,
+    PendingLog,
     daemon_files,
     equal,
+    make_folders,
     proof,
 )
 
@@ -82,8 +84,6 @@ def answer(event: str, client: str, payload: bytes, *, home: Path | None = None,
 
 
 def _leave_note(files: DaemonFiles, client: str, payload: bytes, *, flushed: bool) -> None:
-    from mcp_memory.integrations.hooks.daemon_files import PendingLog, make_folders
-
     make_folders(files)
     fields = json.loads(payload)
     log, conversation = str(fields["transcript_path"]), str(fields["session_id"])
@@ -157,8 +157,6 @@ def _start_and_ask(files: DaemonFiles, question: bytes, deadline: float) -> byte
     folder = next(above for above in (files.folder, *files.folder.parents) if above.exists())
     if not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)) or _failed_lately(files):
         return None
-    from mcp_memory.integrations.hooks.daemon_files import make_folders
-
     try:
         make_folders(files)  # here and not in the daemon, which may start after the home was deleted
     except OSError:

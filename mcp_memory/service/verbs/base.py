@@ -66,9 +66,8 @@ def store_verb(
     @wraps(function)
     async def run(self: Verbs, /, *args: P.args, **kwargs: P.kwargs) -> T:
         store = self._store  # pyright: ignore[reportPrivateUsage]
-        if writes:
-            return await anyio.to_thread.run_sync(lambda: store.write(self.space, function, *args, **kwargs))
-        return await anyio.to_thread.run_sync(lambda: store.read(self.space, function, *args, **kwargs))
+        in_transaction = store.write if writes else store.read
+        return await anyio.to_thread.run_sync(lambda: in_transaction(self.space, function, *args, **kwargs))
 
     return run
 
@@ -81,9 +80,8 @@ def home_verb(
     @wraps(function)
     async def run(self: Verbs, /, *args: P.args, **kwargs: P.kwargs) -> T:
         store = self._store  # pyright: ignore[reportPrivateUsage]
-        if writes:
-            return await anyio.to_thread.run_sync(lambda: store.write_home(function, *args, **kwargs))
-        return await anyio.to_thread.run_sync(lambda: store.read_home(function, *args, **kwargs))
+        in_transaction = store.write_home if writes else store.read_home
+        return await anyio.to_thread.run_sync(lambda: in_transaction(function, *args, **kwargs))
 
     return run
 

@@ -42,7 +42,6 @@ from mcp_memory.store.sql.transaction import (
 from mcp_memory.store.values import Filters, NewAtom, Vectors, WrittenAtom, quarantines
 
 _FACT = "f.entity, f.relation, f.value, f.valid_from, f.valid_to, r.source"
-_FACT_COLUMNS = _FACT.count(",") + 1
 
 
 # --- writing ----------------------------------------------------------------------------------------
@@ -366,18 +365,17 @@ def _select(tx: Transaction, which: str, *values: Value) -> list[Atom]:
     )
     numbers = [row[0] for row in rows]
     quotes, names = evidence_rows.of_atoms(tx, numbers), entity_rows.names_of_atoms(tx, numbers)
-    return [
-        _atom(row[1 + _FACT_COLUMNS :], row[: 1 + _FACT_COLUMNS], quotes[row[0]], names.get(row[0], ())) for row in rows
-    ]
+    return [_atom(row, quotes[row[0]], names.get(row[0], ())) for row in rows]
 
 
-def _atom(row: Sequence[Any], fact: Sequence[Any], quotes: Sequence[Evidence], names: tuple[str, ...]) -> Atom:
+def _atom(row: Sequence[Any], quotes: Sequence[Evidence], names: tuple[str, ...]) -> Atom:
+    number, entity, relation, value, since, until, source, *columns = row
     first, *also = quotes
     return Atom(
-        **row_codec.fields_of(Atom, row),
+        **row_codec.fields_of(Atom, columns),
         evidence=first.turn,
         span=first.span,
-        fact=None if fact[1] is None else _fact(*fact),
+        fact=None if entity is None else _fact(number, entity, relation, value, since, until, source),
         entities=names,
         also=tuple(also),
     )

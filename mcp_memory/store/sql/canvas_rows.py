@@ -419,10 +419,9 @@ def lines(tx: Transaction) -> Iterator[bytes]:
 
 
 def _version_lines(tx: Transaction, which: str, *values: Value) -> Iterator[bytes]:
-    for fields in row_codec.read(tx, VersionRow, f"{which} ORDER BY r.canvas, r.version", *values):
-        yield line_of(VersionRow(**fields))
+    yield from map(line_of, row_codec.rows(tx, VersionRow, f"{which} ORDER BY r.canvas, r.version", *values))
 
 
 def _session_lines(tx: Transaction, which: str, *values: Value) -> Iterator[bytes]:
-    for fields in row_codec.read(tx, SessionRow, f"{which} ORDER BY r.activated_at, r.id", *values):
-        yield line_of(SessionRow(**fields, read=None, batches=0, scene=None))
+    which = f"{which} ORDER BY r.activated_at, r.id"
+    yield from map(line_of, row_codec.rows(tx, SessionRow, which, *values, read=None, batches=0, scene=None))

@@ -118,8 +118,7 @@ def _atoms(tx: Transaction, origins: Origins) -> Iterator[AtomRow]:
 
 
 def _reviews(tx: Transaction, origins: Origins) -> Iterator[ReviewRow]:
-    for fields in row_codec.read(tx, ReviewRow, f"{THERE.format(id='r.id', space='r.space')} ORDER BY r.id"):
-        yield ReviewRow(**fields)
+    yield from row_codec.rows(tx, ReviewRow, f"{THERE.format(id='r.id', space='r.space')} ORDER BY r.id")
 
 
 # --- tasks ------------------------------------------------------------------------------------------

@@ -146,13 +146,12 @@ def add_token(tx: HomeTransaction, token: Token) -> None:
 
 def token(tx: HomeTransaction, id: str) -> Token | None:
     """Return a token, even if it is revoked or expired; None if it is unknown. Cheap enough for every request."""
-    fields = next(row_codec.read(tx, Token, "r.id = ?", id), None)
-    return None if fields is None else Token(**fields)
+    return next(row_codec.rows(tx, Token, "r.id = ?", id), None)
 
 
 def tokens(tx: HomeTransaction) -> list[Token]:
     """Return all tokens, oldest first."""
-    return [Token(**fields) for fields in row_codec.read(tx, Token, "1 = 1 ORDER BY r.at, r.id")]
+    return list(row_codec.rows(tx, Token, "1 = 1 ORDER BY r.at, r.id"))
 
 
 def revoke_token(tx: HomeTransaction, id: str, *, now: datetime) -> None:

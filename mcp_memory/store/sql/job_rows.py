@@ -152,8 +152,7 @@ def _session(tx: Transaction, session: str | None) -> int | None:
 def _find_unfinished(tx: Transaction, stage: Stage, session: int | None) -> Work | None:
     """Return the unfinished job of this stage (and session), or None."""
     which = "r.stage = ? AND coalesce(r.session, 0) = ? AND r.state <> 'done'"
-    fields = next(row_codec.read(tx, Work, which, stage, session or 0), None)
-    return None if fields is None else Work(**fields)
+    return next(row_codec.rows(tx, Work, which, stage, session or 0), None)
 
 
 def _is_waiting(tx: Transaction, work: Work) -> bool:
@@ -244,7 +243,7 @@ def list_jobs(tx: Transaction, *, stage: Stage | None = None) -> list[Work]:
     """Return open and parked jobs, oldest first."""
     of_stage = "" if stage is None else "AND r.stage = ?"
     which = f"r.state <> 'done' {of_stage} ORDER BY r.id"
-    return [Work(**fields) for fields in row_codec.read(tx, Work, which, *(() if stage is None else (stage,)))]
+    return list(row_codec.rows(tx, Work, which, *(() if stage is None else (stage,))))
 
 
 def next_retry(tx: Transaction) -> timedelta | None:
@@ -259,13 +258,13 @@ def by_id(tx: Transaction, id: str) -> Work:
 
 
 def _read_job(tx: Transaction, number: int) -> Work:
-    fields = next(row_codec.read(tx, Work, "r.id = ?", number), None)
-    if fields is None:
+    work = next(row_codec.rows(tx, Work, "r.id = ?", number), None)
+    if work is None:
         raise NotFound(
             f"There is no question w{number} in this space now. If it was handed out, its time ran out and another "
             "took it: ask for the next question instead."
         )
-    return Work(**fields)
+    return work
 
 
 def stage_totals(tx: Transaction) -> list[Done]:

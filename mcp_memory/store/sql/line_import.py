@@ -66,18 +66,18 @@ def statement_of(note: TurnRow) -> Statement:
     if stored["entity"] and stored["relation"] and stored["value"]:
         fact = {name: stored[name] for name in ("entity", "relation", "value", "single_valued")}
     return Statement(
-        number=row_codec.number_of("a", stored["atom"]),
+        number=row_codec.exact_number("a", stored["atom"]),
         values={
             "kind": str(stored["kind"]),
             "text": note.content,
             "priority": int(stored["priority"]),
             "confidence": stored["confidence"],
-            "evidence": row_codec.number_of("t", note.id),
+            "evidence": row_codec.exact_number("t", note.id),
             "span_start": 0,
             "span_end": len(note.content),
             "valid_from": int(stored["valid_from"]),
             "valid_to": None if until is None else int(until),
-            "superseded_by": None if by is None else row_codec.number_of("a", by),
+            "superseded_by": None if by is None else row_codec.exact_number("a", by),
             "closed_because": None,
             "learned_at": to_ms(note.learned_at),
             "source": stored.get("source", "user"),
@@ -86,7 +86,7 @@ def statement_of(note: TurnRow) -> Statement:
         fact=fact,
         names=[*stored["entities"], *([stored["entity"]] if fact else [])],
         reasons=stored.get("held", ()),
-        ends=[row_codec.number_of("a", id) for id in stored.get("ends", stored["supersedes"])],
+        ends=[row_codec.exact_number("a", id) for id in stored.get("ends", stored["supersedes"])],
         because=stored.get("because") or None,
     )
 
@@ -248,7 +248,7 @@ class LineImport:
 
     def _put_turn(self, row: TurnRow, *, is_new: bool) -> None:
         if not is_new:
-            self.tx.index.remove("turn", [row_codec.number_of("t", row.id)])
+            self.tx.index.remove("turn", [row_codec.exact_number("t", row.id)])
         elif row.role != "note":
             evidence_rows.note_citations(self.tx, row.id, row.content)
         self._quarantine(row.id, row.reasons, at=row.learned_at)
@@ -258,7 +258,7 @@ class LineImport:
 
     def _apply_tombstone(self, row: TombstoneRow) -> None:
         """Forget the rows that a tombstone names, or restore them if it was undone."""
-        tx, number = self.tx, row_codec.number_of("x", row.id)
+        tx, number = self.tx, row_codec.exact_number("x", row.id)
         is_correction = row.how == "correction"
         if is_correction:
             supersession.end_again(tx, number)

@@ -80,15 +80,14 @@ def scenes(tx: Transaction) -> list[Scene]:
 
 def _scenes(tx: Transaction, which: str, *values: Value) -> list[Scene]:
     which = f"{_NEWEST} AND r.action <> 'delete' AND {which} ORDER BY r.heat DESC, r.at DESC, r.slug"
-    all_scenes = [Scene(**fields) for fields in row_codec.read(tx, Scene, which, *values)]
+    all_scenes = list(row_codec.rows(tx, Scene, which, *values))
     gone = _forgotten_atoms(tx, all_scenes)
     return [scene for scene in all_scenes if not scene.atoms or not gone.issuperset(scene.atoms)]
 
 
 def scene_versions(tx: Transaction, slug: str) -> list[Scene]:
     """Return all versions of a scene, the newest first; empty for an unknown slug."""
-    rows = row_codec.read(tx, Scene, "r.slug = ? ORDER BY r.version DESC", slug)
-    return [Scene(**fields) for fields in rows]
+    return list(row_codec.rows(tx, Scene, "r.slug = ? ORDER BY r.version DESC", slug))
 
 
 def scene_path(slug: str) -> str:
@@ -122,8 +121,7 @@ def _forgotten_atoms(tx: Transaction, scenes: Sequence[Scene]) -> set[str]:
 
 
 def _newest_version(tx: Transaction, slug: str) -> Scene | None:
-    fields = next(row_codec.read(tx, Scene, f"{_NEWEST} AND r.slug = ?", slug), None)
-    return None if fields is None else Scene(**fields)
+    return next(row_codec.rows(tx, Scene, f"{_NEWEST} AND r.slug = ?", slug), None)
 
 
 # --- the persona ------------------------------------------------------------------------------------
@@ -143,8 +141,7 @@ def persona_versions(tx: Transaction) -> list[PersonaVersion]:
 
 
 def _personas(tx: Transaction, limit: str = "") -> list[PersonaVersion]:
-    rows = row_codec.read(tx, PersonaVersion, f"1 = 1 ORDER BY r.version DESC {limit}")
-    return [PersonaVersion(**fields) for fields in rows]
+    return list(row_codec.rows(tx, PersonaVersion, f"1 = 1 ORDER BY r.version DESC {limit}"))
 
 
 def put_persona(tx: Transaction, job: int | None, page: PersonaPage, *, now: datetime) -> int:

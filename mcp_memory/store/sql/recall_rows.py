@@ -30,5 +30,4 @@ def note_recall(tx: Transaction, entry: RecallEntry) -> None:
 
 def list_recalls(tx: Transaction, *, limit: int = 50) -> list[RecallEntry]:
     """Return the last recalls, newest first. Ids of forgotten rows remain in them."""
-    rows = row_codec.read(tx, RecallEntry, "1 = 1 ORDER BY r.id DESC LIMIT ?", limit)
-    return [RecallEntry(**fields) for fields in rows]
+    return list(row_codec.rows(tx, RecallEntry, "1 = 1 ORDER BY r.id DESC LIMIT ?", limit))

@@ -96,8 +96,7 @@ def lines(tx: Transaction, session: str) -> Iterator[bytes]:
 
 
 def _lines(tx: Transaction, which: str, *values: Value) -> Iterator[bytes]:
-    for fields in row_codec.read(tx, RecordRow, f"{which} ORDER BY r.id", *values):
-        yield line_of(RecordRow(**fields))
+    yield from map(line_of, row_codec.rows(tx, RecordRow, f"{which} ORDER BY r.id", *values))
 
 
 def list_records(

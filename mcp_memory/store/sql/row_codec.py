@@ -24,9 +24,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
 from datetime import datetime
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-from mcp_memory.core.types import Atom, Fact, MaskedPlace, PersonaVersion, Record, Ref, Scene, Spend, Turn
+from mcp_memory.core.types import Atom, MaskedPlace, PersonaVersion, Record, Ref, Scene, Spend, Turn
 from mcp_memory.store.row_types import (
     AtomRow,
     FactRow,
@@ -44,10 +44,11 @@ from mcp_memory.store.sql import quarantine_rows, schema
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, Value, from_ms, to_ms
 from mcp_memory.store.values import FollowedLog, Imported, MessageEdit, NewAtom, RecallEntry, Saving, Token, Work
 
+Row = TypeVar("Row")
+
 _TABLES: dict[type, str] = {
     Atom: "atom",
     NewAtom: "atom",
-    Fact: "fact",
     FollowedLog: "followed",
     Imported: "imported",
     MessageEdit: "message_edit",
@@ -87,8 +88,11 @@ class Form(NamedTuple):
     null: Value = None
 
 
-def number_of(prefix: str, id: str) -> int:
-    """Return the number in an id: 12 for `t12`. Raises ValueError or TypeError for any other value."""
+def exact_number(prefix: str, id: str) -> int:
+    """Return the number in an id: 12 for `t12`. Raises ValueError or TypeError for any other value.
+
+    `transaction.number_of` is for ids that people and agents give.
+    """
     if not re.fullmatch(rf"{prefix}\d{{1,18}}", id, re.ASCII):
         raise ValueError(f"{id!r} does not look like {prefix}12")
     return int(id[1:])
@@ -99,7 +103,7 @@ def _id_of(prefix: str, number: int) -> str:
 
 
 def _id(prefix: str) -> Form:
-    return Form(partial(number_of, prefix), partial(_id_of, prefix))
+    return Form(partial(exact_number, prefix), partial(_id_of, prefix))
 
 
 def _same(value: Any) -> Any:
@@ -157,7 +161,7 @@ _FORMS: dict[str, dict[str, Form]] = {
         "work": _id("w"),
         "by_model": _FLAG,
     },
-    "fact": {"atom": _id("a"), "single_valued": _FLAG, "valid_from": _TIME, "valid_to": _TIME},
+    "fact": {"single_valued": _FLAG},
     "followed": {"at": _TIME},
     "held": {"at": _TIME, "reviewed_at": _TIME},
     "imported": {"at": _TIME},
@@ -293,6 +297,12 @@ def read(tx: HomeTransaction, kind: type, which: str, *values: Value) -> Iterato
     """
     for row in tx.each(f"SELECT {columns(kind)} {tables(kind)}{which}", *values):
         yield fields_of(kind, row)
+
+
+def rows(tx: HomeTransaction, kind: type[Row], which: str, *values: Value, **others: Any) -> Iterator[Row]:
+    """Yield the rows that `read` reads, as objects of their class. `others` are fields that no column has."""
+    for row in read(tx, kind, which, *values):
+        yield kind(**row, **others)
 
 
 def is_moment(column: Column) -> bool:

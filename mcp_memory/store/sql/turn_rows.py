@@ -377,8 +377,7 @@ def day_lines(tx: Transaction, day: date) -> Iterator[bytes]:
 
 
 def _journal_lines(tx: Transaction, which: str, *values: Value) -> Iterator[bytes]:
-    for fields in row_codec.read(tx, TurnRow, f"{which} ORDER BY r.id", *values):
-        yield line_of(TurnRow(**fields))
+    yield from map(line_of, row_codec.rows(tx, TurnRow, f"{which} ORDER BY r.id", *values))
 
 
 def by_ids(tx: Transaction, ids: Iterable[str]) -> list[Turn]:
@@ -458,7 +457,7 @@ def sessions(tx: Transaction, *, prefix: str = "", limit: int = 100, start: int 
 
 def _select(tx: Transaction, session: str, rest: str, *values: Value) -> list[Turn]:
     which = f"r.session = ? AND r.tombstone IS NULL AND {rest}"
-    return [Turn(**fields) for fields in row_codec.read(tx, Turn, which, tx.session(session), *values)]
+    return list(row_codec.rows(tx, Turn, which, tx.session(session), *values))
 
 
 def _turn(row: Sequence[Any]) -> Turn:
@@ -470,7 +469,7 @@ def _turn(row: Sequence[Any]) -> Turn:
 
 def imported_files(tx: Transaction) -> list[Imported]:
     """Return files whose turns were stored, latest first."""
-    return [Imported(**fields) for fields in row_codec.read(tx, Imported, "1 = 1 ORDER BY r.at DESC, r.path")]
+    return list(row_codec.rows(tx, Imported, "1 = 1 ORDER BY r.at DESC, r.path"))
 
 
 def note_imported_file(tx: Transaction, file: Imported) -> None:
@@ -490,8 +489,9 @@ def note_imported_file(tx: Transaction, file: Imported) -> None:
 def followed_logs(tx: Transaction, *, path: str | None = None) -> list[FollowedLog]:
     """Return client logs that were read (or only the log at a path), latest read first."""
     which = "1 = 1" if path is None else "r.path = ?"
-    rows = row_codec.read(tx, FollowedLog, f"{which} ORDER BY r.at DESC, r.path", *(() if path is None else (path,)))
-    return [FollowedLog(**fields) for fields in rows]
+    return list(
+        row_codec.rows(tx, FollowedLog, f"{which} ORDER BY r.at DESC, r.path", *(() if path is None else (path,)))
+    )
 
 
 def note_followed_log(tx: Transaction, log: FollowedLog) -> None:
