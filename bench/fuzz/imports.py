@@ -19,7 +19,8 @@ from bench.fuzz.target import Target, is_short, object_in, text_of
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.integrations.clients import json_text, toml_text
 from mcp_memory.integrations.hooks import answers, tool_outputs
-from mcp_memory.integrations.importers import agent_logs, chat_exports
+from mcp_memory.integrations.importers import agent_logs
+from mcp_memory.integrations.importers.formats import chatgpt, claude_ai
 from mcp_memory.integrations.importers.history import ImportOptions, records, source_of, survey
 from mcp_memory.integrations.importers.log_file import LogChunk, agent_of, read_chunks
 from mcp_memory.integrations.importers.log_lines import LogLine, LogState
@@ -77,8 +78,8 @@ def _format(data: bytes) -> None:
         return
     source, skipped = SourceValue(value, "line 1"), SkippedParts()
     for is_one, read in (
-        (chat_exports.is_chatgpt_conversation, chat_exports.chatgpt_records),
-        (chat_exports.is_claude_ai_conversation, chat_exports.claude_ai_records),
+        (chatgpt.FORMAT.matches, chatgpt.FORMAT.records),
+        (claude_ai.FORMAT.matches, claude_ai.FORMAT.records),
     ):
         if is_one(value):
             list(read(source, skipped))

@@ -29,7 +29,8 @@ from mcp_memory.core.secrets.masking import holds_key, mask, mask_id, mask_name,
 from mcp_memory.core.text import is_blank, safe_name, with_zone
 from mcp_memory.core.types import IMPORTED, NewTurn
 from mcp_memory.integrations.importers.follow import classify_result, select_new_results
-from mcp_memory.integrations.importers.formats import AnyRecord, Format, json_records, note_records
+from mcp_memory.integrations.importers.format import AnyRecord, Format
+from mcp_memory.integrations.importers.format_table import text_records, value_records, whole_file_format
 from mcp_memory.integrations.importers.reader import (
     ImportSource,
     Layout,
@@ -39,6 +40,8 @@ from mcp_memory.integrations.importers.reader import (
     notes_in_folder,
     remarks,
     values,
+    whole_document,
+    whole_lines,
 )
 from mcp_memory.integrations.importers.records import (
     ImportedResult,
@@ -46,6 +49,7 @@ from mcp_memory.integrations.importers.records import (
     ImportedTurn,
     ImportProblem,
     SkippedParts,
+    SourceValue,
 )
 from mcp_memory.integrations.importers.report import FileReport, HistorySize, Price, Survey, estimate_cost
 from mcp_memory.longterm.statements import explicit_atom
@@ -82,7 +86,7 @@ class ImportOptions:
     """
 
     session: str | None = None
-    format: Format = "auto"
+    format: str = "auto"
     skip_bad: bool = False
     again: bool = False
 
@@ -278,7 +282,7 @@ def survey(
     cannot be read.
     """
     layout = _layout(source, options)
-    contents = Survey(layout=layout, start=_start(source, 0), remarks=list(remarks(source, layout)))
+    contents = Survey(layout=layout, start=_start(source, 0), remarks=list(_remarks(source, layout)))
     places = TurnPlacement(default=_default_session(source, options), start=contents.start)
     for record in records(source, options, layout, skipped=contents.skipped, on_read=on_read):
         match record:
@@ -309,9 +313,12 @@ def survey(
     return contents
 
 
-def _layout(source: ImportSource, options: ImportOptions) -> Layout:
+def _layout(source: ImportSource, options: ImportOptions) -> Layout | Format:
+    whole = None if source.is_folder else whole_file_format(source.path, options.format)
+    if whole is not None:
+        return whole
     seen = layout_of(source)  # also with a given format, because it refuses a file that is not text
-    if seen == "notes" and options.format not in ("auto", "basic-memory", "mempalace"):
+    if seen == "notes" and options.format in ("jsonl", "seed", "chatgpt", "claude-ai", "memory-server", "mem0"):
         raise InvalidInput(f"{source.name} is Markdown. Leave --format out, or say basic-memory or mempalace.")
     if options.format not in ("jsonl", "seed"):
         return seen
@@ -321,15 +328,40 @@ def _layout(source: ImportSource, options: ImportOptions) -> Layout:
 
 
 def records(
-    source: ImportSource, options: ImportOptions, layout: Layout, *, skipped: SkippedParts, on_read: ReadProgress
+    source: ImportSource,
+    options: ImportOptions,
+    layout: Layout | Format,
+    *,
+    skipped: SkippedParts,
+    on_read: ReadProgress,
 ) -> Iterator[AnyRecord]:
-    """Yield the records of a file, in order."""
-    read = note_records if layout == "notes" else json_records
+    """Yield the records of a file, in order. `layout` is a format if the file is read as a whole."""
+    if isinstance(layout, Format):
+        skipped.formats.add(layout.title)
+        for value in _whole(source, layout, on_read):
+            if isinstance(value, ImportProblem):
+                yield value
+            else:
+                yield from layout.records(value, skipped)
+        return
+    read = text_records if layout == "notes" else value_records
     for value in values(source, layout, on_read=on_read):
         if isinstance(value, ImportProblem):
             yield value
         else:
             yield from read(value, options.format, skipped)
+
+
+def _remarks(source: ImportSource, layout: Layout | Format) -> Sequence[str]:
+    return [] if isinstance(layout, Format) else remarks(source, layout)
+
+
+def _whole(source: ImportSource, form: Format, on_read: ReadProgress) -> Iterator[SourceValue | ImportProblem]:
+    if form.load is not None:
+        yield from form.load(source.path)
+        on_read(source.size)
+    else:
+        yield from (whole_lines if form.unit == "lines" else whole_document)(source, on_read)
 
 
 def _default_session(source: ImportSource, options: ImportOptions) -> str | None:

@@ -36,7 +36,8 @@ from typing import IO, Any, Literal, NoReturn
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.regular_files import open_regular, opener
 from mcp_memory.core.text import one_line
-from mcp_memory.integrations.importers.records import ImportProblem, SourceValue
+from mcp_memory.integrations.importers.records import ImportProblem, SourceValue, object_of
+from mcp_memory.integrations.importers.refusals import BINARY, refuse_unknown
 
 _MAGIC = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
 _CONVERSATIONS = re.compile(
@@ -217,7 +218,7 @@ def _shorten(name: str) -> str:
     return one_line(name, 80)
 
 
-_MAX_NOTE_BYTES = 16 * 2**20
+_MAX_NOTE_BYTES = 64 * 2**20
 
 
 def notes_in_folder(folder: Path) -> list[Path]:
@@ -274,7 +275,9 @@ ReadProgress = Callable[[int], None]
 _HEAD = 64 * 2**10
 _BLOCK = 2**16
 _CHUNK = 2**20
+_HEAD_LINES = 20
 _MAX_VALUE_BYTES = 64 * 2**20
+_MAX_DOCUMENT_BYTES = 256 * 2**20
 _WHITE_SPACE = re.compile(r"[ \t\r\n]+")
 _BOM = b"\xef\xbb\xbf"
 _DECODER = json.JSONDecoder(strict=False)  # exports contain raw tabs and line breaks in strings
@@ -292,16 +295,22 @@ class ImportSource:
     size: int
     modified: int
     is_folder: bool = False
+    parts: Sequence[Path] = ()
+    """Other files that belong to the file."""
 
 
 def layout_of(source: ImportSource) -> Layout:
-    """Detect the layout of a file. Raises InvalidInput if it is not UTF-8, or text without JSON."""
+    """Detect the layout of a file; text without JSON is `notes`. Raises InvalidInput if it is empty or not UTF-8."""
     if source.is_folder or _NOTE_NAME.search(source.path.name):
         return "notes"
-    with _open_text(source) as stream:
+    with open_text(source) as stream:
         head = stream.read(_HEAD)
+    if not head.removeprefix(_BOM).strip():
+        raise InvalidInput(f"{source.name} is empty.")
     if is_archive(head):
         return "notes" if holds_notes(source.path) else "archive"
+    if head.startswith(BINARY):
+        raise InvalidInput(refuse_unknown(source.name, source.path))
     if head.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in head[:64]:
         raise InvalidInput(
             f"{source.name} is not UTF-8; it looks like UTF-16. Convert it first, as with "
@@ -311,10 +320,7 @@ def layout_of(source: ImportSource) -> Layout:
     if text.startswith("[") or re.match(r'\{\s*"sessions"\s*:\s*\[', text):
         return "document"
     if len(lines := text.splitlines()) > 1 and not any(line.lstrip().startswith(("{", "[")) for line in lines):
-        raise InvalidInput(
-            f"{source.name} contains no JSON, and is not a supported log or export. "
-            "`mcp-memory import --help` says what can be read."
-        )
+        return "notes"
     first, _, rest = text.partition("\n")
     if not rest or _is_json(first) or rest.lstrip().startswith("{"):
         return "lines"
@@ -328,19 +334,67 @@ def values(source: ImportSource, layout: Layout, *, on_read: ReadProgress) -> It
     """
     match layout:
         case "lines":
-            with _open_text(source, on_read) as stream:
-                yield from _lines(stream, source)
+            with open_text(source, on_read) as stream:
+                yield from _placed(_lines(stream, source), source.path)
         case "document":
-            with _open_text(source, on_read) as stream:
-                yield from _Document(stream, source.name).values()
+            with open_text(source, on_read) as stream:
+                yield from _placed(_Document(stream, source.name).values(), source.path)
         case "archive":
             yield from _members(source, on_read)
         case "notes":
             for number, (name, data) in enumerate(note_texts(source.path, source.name, on_read), start=1):
                 try:
-                    yield SourceValue(data.removeprefix(_BOM).decode(), name, number)
+                    yield SourceValue(data.removeprefix(_BOM).decode(), name, number, _note_path(source, name))
                 except UnicodeDecodeError:
                     yield ImportProblem(where=name, what="is not UTF-8. Convert it to UTF-8.")
+
+
+def _placed(found: Iterator[SourceValue | ImportProblem], path: Path) -> Iterator[SourceValue | ImportProblem]:
+    place = path.as_posix()
+    return (replace(value, path=place) if isinstance(value, SourceValue) else value for value in found)
+
+
+def _note_path(source: ImportSource, name: str) -> str:
+    return source.path.as_posix() if source.path.name == name else f"{source.path.as_posix()}/{name}"
+
+
+def read_head(path: Path) -> list[dict[str, Any]]:
+    """Return the first objects of a file of JSON lines; empty for another file. Raises InvalidInput if unreadable."""
+    head: list[dict[str, Any]] = []
+    try:
+        with open_regular(path) as stream:
+            for _ in range(_HEAD_LINES):
+                data = stream.readline(_CHUNK)
+                fields = object_of(_json_or_none(data.removeprefix(_BOM)))
+                if fields is None and data.strip():
+                    return []
+                head += [] if fields is None else [fields]
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error.strerror or error}.") from None
+    return head
+
+
+def whole_lines(source: ImportSource, on_read: ReadProgress) -> Iterator[SourceValue | ImportProblem]:
+    """Yield the objects of all lines as one list, after the problems of lines that are none."""
+    lines: list[Any] = []
+    with open_text(source, on_read) as stream:
+        for value in _lines(stream, source):
+            if isinstance(value, ImportProblem):
+                yield value
+            else:
+                lines.append(value.value)
+    yield SourceValue(lines, source.path.name, path=source.path.as_posix())
+
+
+def whole_document(source: ImportSource, on_read: ReadProgress) -> Iterator[SourceValue | ImportProblem]:
+    """Yield the JSON document of a file as one value. Raises InvalidInput if it is too large or not JSON."""
+    with open_text(source, on_read) as stream:
+        data = stream.read(_MAX_DOCUMENT_BYTES + 1)
+    if len(data) > _MAX_DOCUMENT_BYTES:
+        limit = _MAX_DOCUMENT_BYTES // 2**20
+        raise InvalidInput(f"{source.name} is larger than {limit} MiB, too large for one JSON document. Split it.")
+    value = _parse_line(data.removeprefix(_BOM).strip(), 1, "document")
+    yield replace(value, path=source.path.as_posix()) if isinstance(value, SourceValue) else value
 
 
 def remarks(source: ImportSource, layout: Layout) -> Sequence[str]:
@@ -356,17 +410,21 @@ def _members(source: ImportSource, on_read: ReadProgress) -> Iterator[SourceValu
     with open_archive(source.path, source.name, on_read) as archive:
         for member in archive.members:
             with archive.packed.open(member) as stream:
-                for value in _Document(stream, f"{source.name}, {member}", inside=f"{member}, ", after=number).values():
-                    yield value
+                document = _Document(stream, f"{source.name}, {member}", inside=f"{member}, ", after=number)
+                for value in document.values():
+                    yield replace(value, path=f"{source.path.as_posix()}/{member}")
                     number = value.number
 
 
 def _is_json(text: str) -> bool:
+    return _json_or_none(text) is not None or text.strip() == "null"
+
+
+def _json_or_none(text: str | bytes) -> Any:
     try:
-        json.loads(text)
+        return json.loads(text)
     except (ValueError, RecursionError):
-        return False
-    return True
+        return None
 
 
 # --- bytes ------------------------------------------------------------------------------------------
@@ -376,7 +434,7 @@ def _ignore_progress(_: int) -> None: ...
 
 
 @contextmanager
-def _open_text(source: ImportSource, on_read: ReadProgress = _ignore_progress) -> Generator[io.BufferedIOBase]:
+def open_text(source: ImportSource, on_read: ReadProgress = _ignore_progress) -> Generator[io.BufferedIOBase]:
     """Open the text of a file, unpacked. Errors of reading it are raised as InvalidInput."""
     with _translate_errors(source.name), _buffered(source.path, source.size, on_read) as packed:
         yield gzip.GzipFile(fileobj=packed) if packed.peek(2)[:2] == b"\x1f\x8b" else packed

@@ -19,7 +19,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, cast, get_args
@@ -41,7 +41,7 @@ def agent_named(name: str) -> Agent | None:
     return next((agent for agent in AGENTS if agent == name), None)
 
 
-def session_name(client: Agent | Literal["chatgpt", "claude-ai"], id: str) -> str:
+def session_name(client: str, id: str) -> str:
     """Return the session of a client's conversation with this id, as `claude-code-3f2a9c1e`; pure and stable.
 
     The eight characters are the first of a version-4 UUID, the last hex digits of any other hexadecimal id (a version-7
@@ -72,6 +72,8 @@ class SourceValue:
     where: str
     number: int = 1
     """The number of the value in the file, from 1."""
+    path: str = ""
+    """The absolute path of the file, with `/` between its parts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +147,9 @@ class ImportProblem:
 class SkippedParts:
     """Counts of skipped parts of a file, and the names of skipped fields (`keys`)."""
 
+    formats: set[str] = field(default_factory=set[str])
+    """Titles of the formats for which the file's values were taken."""
+
     keys: set[str] = field(default_factory=set[str])
     parts: int = 0
     """Content parts that are not text, such as images."""
@@ -152,8 +157,14 @@ class SkippedParts:
     """Texts with lone surrogates, which were replaced by U+FFFD."""
     misdated: int = 0
     """Times that cannot be read."""
+    seen: set[str] = field(default_factory=set[str])
+    """Ids of statements that a format yields once for a file."""
     left_out: Counter[str] = field(default_factory=Counter[str])
     """Messages and parts that are not talk, by category, such as tool calls, thoughts or other branches."""
+
+
+OTHER_TEXTS = "other files of Markdown"
+"""The category of texts of unknown format."""
 
 
 class InvalidRecord(Exception):
@@ -191,6 +202,8 @@ def parse_time(thing: Mapping[str, Any], keys: tuple[str, ...], skipped: Skipped
 
 
 def _time(value: Any) -> datetime | None:
+    while (fields := object_of(value)) is not None:  # as MongoDB exports dates
+        value = fields.get("$date", fields.get("$numberLong"))
     if isinstance(value, str):
         value = value.strip()
         if _EPOCH.fullmatch(value):
@@ -209,6 +222,19 @@ def _time(value: Any) -> datetime | None:
 
 
 # --- what JSON holds ------------------------------------------------------------------------
+
+
+def find(value: Any, path: str) -> Any:
+    """Return what is under a dotted path of keys; the value itself for an empty path, None if a key is missing."""
+    for key in path.split(".") if path else ():
+        fields = object_of(value)
+        value = None if fields is None else fields.get(key)
+    return value
+
+
+def find_first(value: Any, paths: Iterable[str]) -> Any:
+    """Return the first thing under these paths that is neither missing nor empty; None if there is none."""
+    return next((found for path in paths if (found := find(value, path)) not in (None, "", [], {})), None)
 
 
 def object_of(value: object) -> dict[str, Any] | None:

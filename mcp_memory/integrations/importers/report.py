@@ -17,6 +17,7 @@ from mcp_memory.core.config import Settings
 from mcp_memory.core.text import one_line
 from mcp_memory.core.token_counts import estimate_tokens
 from mcp_memory.core.types import NewTurn, Recorded, Stage, Turn
+from mcp_memory.integrations.importers.format import Format
 from mcp_memory.integrations.importers.reader import Layout
 from mcp_memory.integrations.importers.records import ImportProblem, SkippedParts
 from mcp_memory.longterm.turn_batches import BACKGROUND_CHARS, MAX_CHARS, TURN_CHARS
@@ -101,7 +102,7 @@ class Survey(ImportCounts):
     `wrong` has the first of the `bad` problems; `remarks` name members of an archive that are skipped.
     """
 
-    layout: Layout
+    layout: Layout | Format
     start: datetime
     """The guessed time of the first turn."""
     undated: int = 0

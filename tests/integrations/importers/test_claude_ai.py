@@ -12,16 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.integrations.importers.chat_exports import (
-    ATTACHED_CHARS,
-    BRANCHES,
-    CALLS,
-    HIDDEN,
-    RESULTS,
-    THOUGHTS,
-    claude_ai_records,
-    is_claude_ai_conversation,
-)
+from mcp_memory.integrations.importers.chat import ATTACHED_CHARS, BRANCHES, CALLS, HIDDEN, RESULTS, THOUGHTS
+from mcp_memory.integrations.importers.formats.claude_ai import FORMAT
 from mcp_memory.integrations.importers.records import (
     ImportedResult,
     ImportedTurn,
@@ -36,11 +28,11 @@ EXPORT = json.loads((Path(__file__).parents[3] / "fixtures/exports/claude-ai.jso
 
 def of(value: Any, skipped: SkippedParts | None = None) -> list[Any]:
     """The turns of a conversation, and what is wrong in it."""
-    return without_results(claude_ai_records, value, skipped)
+    return without_results(FORMAT.records, value, skipped)
 
 
 def results(value: Any) -> list[ImportedResult]:
-    return results_alone(claude_ai_records, value)
+    return results_alone(FORMAT.records, value)
 
 
 def message(text: str, *, sender: str = "human", **more: Any) -> dict[str, Any]:
@@ -209,12 +201,12 @@ def test_a_message_of_neither_of_the_two_is_counted() -> None:
     assert skipped.left_out == {HIDDEN: 2}
 
 
-@pytest.mark.parametrize("value", [None, 7, "x", [], {}, {"chat_messages": {}}, {"messages": []}])
+@pytest.mark.parametrize("value", [None, 7, "x", [], {}, {"messages": []}])
 def test_what_is_no_conversation_is_told_as_wrong(value: Any) -> None:
     [found] = of(value)
     assert isinstance(found, ImportProblem)
     assert "has to be a conversation of Claude.ai" in str(found)
-    assert not is_claude_ai_conversation(value)
+    assert not FORMAT.matches(value)
 
 
 fields = ["uuid", "sender", "text", "content", "created_at", "attachments", "files", "parent_message_uuid"]

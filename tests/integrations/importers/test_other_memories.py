@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import Atom, NewTurn
-from mcp_memory.integrations.importers import other_memories
+from mcp_memory.integrations.importers.formats import basic_memory, mem0, memory_server, mempalace
 from mcp_memory.integrations.importers.history import source_of
 from mcp_memory.integrations.importers.records import (
     ImportedStatement,
@@ -322,7 +322,7 @@ KEYS = st.sampled_from(
 )
 
 
-@given(json_values(KEYS), st.sampled_from([other_memories.memory_server_records, other_memories.mem0_records]))
+@given(json_values(KEYS), st.sampled_from([memory_server.memory_server_records, mem0.mem0_records]))
 def test_no_value_does_more_than_be_told_or_be_wrong(value: Any, records: Any) -> None:
     for one in records(SourceValue(value, "line 1"), SkippedParts()):
         assert isinstance(one, ImportedStatement | ImportedTurn | ImportProblem)
@@ -334,11 +334,11 @@ MARKS = st.sampled_from(["# a / b\n", "## d\n", "\n", "> x\n", "| Field | Value 
 
 @given(st.lists(MARKS | st.text(max_size=8), max_size=40).map("".join))
 def test_no_text_does_more_than_be_told_or_be_wrong(text: str) -> None:
-    for records in (other_memories.basic_memory_records, other_memories.mempalace_records):
+    for records in (basic_memory.basic_memory_records, mempalace.mempalace_records):
         for one in records(SourceValue(text, "n.md"), SkippedParts()):
             assert isinstance(one, ImportedStatement | ImportedTurn | ImportProblem)
-    assert other_memories.is_note(text) in (True, False)
-    assert other_memories.is_room(text) in (True, False)
+    assert basic_memory.is_note(text) in (True, False)
+    assert mempalace.is_room(text) in (True, False)
 
 
 def test_the_clock_of_a_statement_is_never_ahead(home: Path, file: File) -> None:

@@ -1,0 +1,545 @@
+"""Reads conversations by a description of their fields. No I/O, no state.
+
+A `Chat` says where a conversation has its id, title, time and messages, and where a message has its role, text, time,
+id and parent. `Chat.records` yields the records of every conversation in a value: its title, turns and tool results.
+
+Messages that name their parents form a tree: imported is the path from the root to the current message, or to the
+newest leaf if the conversation does not name it; messages on other branches are counted.
+
+A content is a string, a part, or a list of parts. The types of parts that programs use are known (`PARTS`): words,
+thoughts, calls of tools, their results. A part without words is counted. A result is yielded with the tool and the
+arguments of its call, which may be in an earlier message. What is left out is counted by category in `SkippedParts`.
+
+Exports are made by programs, so users cannot repair them: missing, odd or new fields of a message are ignored, and only
+an object that is not a conversation is a problem.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import ChainMap
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from mcp_memory.core.text import one_line
+from mcp_memory.core.types import Role
+from mcp_memory.integrations.importers.format import AnyRecord
+from mcp_memory.integrations.importers.records import (
+    ImportedResult,
+    ImportedTurn,
+    ImportProblem,
+    InvalidRecord,
+    SkippedParts,
+    SourceValue,
+    find,
+    find_first,
+    id_of,
+    kind_of,
+    list_of,
+    name_of,
+    object_of,
+    parse_time,
+    place_inside,
+    replace_surrogates,
+    session_name,
+    storable_text,
+    text_of,
+)
+
+# Categories of what is left out, as an import reports them.
+BRANCHES = "messages on other branches, edited or answered anew"
+CALLS = "calls of tools"
+HIDDEN = "hidden messages and instructions"
+RESULTS = "results of tools without text"
+THOUGHTS = "thoughts"
+UNPLACED = "results of tools in conversations without an id"
+
+ATTACHED_CHARS = 20_000
+"""Characters of attached texts that are kept with a message."""
+
+ROLES: Mapping[str, Role] = {
+    "user": "user",
+    "human": "user",
+    "request": "user",
+    "assistant": "assistant",
+    "ai": "assistant",
+    "bot": "assistant",
+    "model": "assistant",
+    "response": "assistant",
+    "tool": "tool",
+    "function": "tool",
+    "tool_result": "tool",
+    "toolresult": "tool",
+}
+"""Roles by their names in lower case. A message of another role, such as `system`, is counted as hidden."""
+
+WORDS, CALL, RESULT, IMAGE = "words", "call", "result", "image"
+PARTS: Mapping[str, str] = {
+    **dict.fromkeys(("text", "input_text", "output_text", "markdown"), WORDS),
+    **dict.fromkeys(("thinking", "redacted_thinking", "think", "thought", "reasoning", "summary_text"), THOUGHTS),
+    **dict.fromkeys(("tool_use", "tool_call", "tool-call", "toolcall", "function_call", "tool-invocation"), CALL),
+    **dict.fromkeys(("tool_result", "tool-result", "toolresult", "function_call_output"), RESULT),
+    **dict.fromkeys(("step-start", "step-finish", "snapshot", "patch"), HIDDEN),
+}
+"""What a part of a content is, by its type in lower case: one of the kinds above, or the category in which it is
+counted. A part of another type is words if it has a `text`, and otherwise counted as not text."""
+
+_CALL_ID = ("tool_use_id", "tool_call_id", "toolCallId", "callID", "call_id", "id")
+_TOOL = ("name", "toolName", "tool_name", "tool", "function.name")
+_ARGUMENTS = ("input", "args", "arguments", "parameters", "function.arguments", "state.input")
+_OUTPUT = ("output", "result", "content", "state.output", "response.output", "response")
+_ENDED = ("stop_timestamp", "start_timestamp", "timestamp", "state.time.end")
+_INNER = ("toolInvocation", "functionCall", "functionResponse", "function_call", "function_response")
+
+_UNTITLED = {"", "new chat", "untitled", "new conversation"}
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+T = TypeVar("T")
+Message = Mapping[str, Any]
+Keys = Sequence[str]
+"""Dotted paths of fields; the first that is there and not empty counts."""
+
+
+class Talk:
+    """A conversation that is read, and what its records have in common. `value` is the conversation's JSON."""
+
+    def __init__(self, chat: Chat, value: Any, source: SourceValue, skipped: SkippedParts, id: str | None) -> None:
+        self.chat, self.value, self.skipped, self.id = chat, value, skipped, id
+        self.session = None if id is None else session_name(chat.client, id)
+        self.calls: dict[str, tuple[str, Any]] = {}
+        """Tool and arguments of calls, by id."""
+        self.path: list[Message] = []
+        """The messages that are imported, in order."""
+        self.notes: dict[str, Any] = {}
+        """What hooks of the format remember between messages."""
+        self.turn_base = ImportedTurn(
+            where=source.where,
+            role="system",
+            content="",
+            session=self.session,
+            conversation=source.number,
+            began=self.time(_fields_of(value), chat.began),
+        )
+
+    def time(self, fields: Any, keys: Keys) -> datetime | None:
+        return parse_time({key: find(fields, key) for key in keys}, tuple(keys), self.skipped)
+
+    def title(self, name: str | None) -> Iterator[ImportedTurn]:
+        """Yield the title, unless generic, as a turn of role `system`: searches find it, but models do not read it."""
+        text = replace_surrogates(name, self.skipped) or ""
+        if text.casefold() not in _UNTITLED:
+            id, began = f"title-{self.id}" if self.id else None, self.turn_base.began
+            yield replace(self.turn_base, content=one_line(text, 300), name="title", said_at=began, id=id)
+
+    def turn(
+        self, message: Message, where: str, role: Role, text: str, *, id: str | None, name: str | None = None
+    ) -> ImportedTurn | ImportProblem:
+        """Return a message as a turn, or the reason why it cannot be imported."""
+        try:
+            content = storable_text(text, self.skipped)
+        except InvalidRecord as unfit:
+            return ImportProblem(where=where, what=str(unfit))
+        said_at = self.time(message, self.chat.time)
+        return replace(self.turn_base, where=where, role=role, content=content, name=name, said_at=said_at, id=id)
+
+    def result(
+        self,
+        message: Message,
+        where: str,
+        text: str,
+        *,
+        call: str | None,
+        tool: str = "",
+        arguments: Any = None,
+        said_at: datetime | None = None,
+    ) -> Iterator[ImportedResult]:
+        """Yield a tool result; one without text, or of a conversation without an id, is counted."""
+        known_tool, known_arguments = self.calls.get((call or "").removesuffix("-result"), ("", None))
+        if not text.strip() or self.session is None:
+            self.skipped.left_out[UNPLACED if text.strip() else RESULTS] += 1
+            return
+        yield ImportedResult(
+            where=where,
+            tool=tool or known_tool,
+            arguments=arguments if arguments is not None else known_arguments,
+            call=call,
+            text=replace_surrogates(text, self.skipped) or "",
+            said_at=said_at or self.time(message, self.chat.time),
+            session=self.session,
+        )
+
+
+def _nothing_special(_talk: Talk, _message: Message, _where: str) -> Iterator[AnyRecord] | None:
+    return None
+
+
+def _as_it_is(text: str, _role: Role) -> str:
+    return text
+
+
+def _none(_: Message) -> str | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chat:
+    """Where the fields of conversations and their messages are.
+
+    `client` begins the names of sessions; `expected` names a conversation and what it has to have, for the message
+    about a value that has none. `conversations` yields the conversations of a value (by default the value). A
+    conversation whose id is not in a field takes it from the group `id` of `path_id`, searched in the file's path. A
+    conversation may also be a list, as of JSON lines: its id, title and time are then searched in its first objects.
+    """
+
+    client: str
+    expected: str
+    conversations: Callable[[Any], Iterable[Any]] = field(default=lambda value: (value,))
+    id: Keys = ("id",)
+    path_id: Callable[[str], str | None] = field(default=lambda _: None)
+    title: Keys = ("title",)
+    began: Keys = ("created_at", "createdAt", "create_time", "timestamp")
+    # messages of a conversation
+    messages: Keys = ("messages",)
+    """The list of messages, or an object with messages under their ids; "" if the conversation is a list."""
+    leaf: Keys = ()
+    """The id of the current message, in a tree."""
+    # a message
+    message: str = ""
+    """The message within an entry of `messages`."""
+    key: Keys = ("id", "uuid")
+    parent: Keys = ()
+    """The id of the message before; no `parent` means that messages follow each other."""
+    roots: Sequence[str] = ()
+    """Ids that mean: no message before."""
+    role: Keys = ("role",)
+    roles: Mapping[str, Role] = field(default_factory=lambda: ROLES)
+    name: Keys = ()
+    time: Keys = ("timestamp", "created_at", "createdAt", "create_time", "ts", "time")
+    content: Keys = ("content", "parts", "text")
+    parts: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Kinds of parts beside those in `PARTS`."""
+    attachments: Keys = ()
+    """Lists of attached files, all of which are read."""
+    attachment_name: Keys = ("name", "file_name", "filename", "title")
+    attachment_text: Keys = ()
+    documents: Keys = ()
+    """Fields of a call in which the assistant writes a document, which is imported like a result of the tool."""
+    # hooks, for what cannot be said as data
+    left_out: Callable[[Message], str | None] = _none
+    """Returns the category in which a message is counted that is not talk."""
+    clean: Callable[[str, Role], str] = _as_it_is
+    """Returns the words of a text as people saw them; empty if there are none."""
+    special: Callable[[Talk, Message, str], Iterator[AnyRecord] | None] = _nothing_special
+    """Yields the records of a message of a special kind; None for an ordinary message."""
+
+    def records(self, source: SourceValue, skipped: SkippedParts) -> Iterator[AnyRecord]:
+        """Yield the records of the conversations in a value, and problems. Other parts are counted in `skipped`."""
+        for nth, value in enumerate(self.conversations(source.value)):
+            one = replace(source, value=value, number=source.number + nth)
+            entries = self._entries(value)
+            if entries is None:
+                actual = (
+                    kind_of(value) if object_of(value) is None else f"an object without {self._describe_messages()}"
+                )
+                what = f"is {actual}, and has to be a {self.expected}."
+                yield ImportProblem(where=source.where, what=what)
+            else:
+                yield from self._conversation(one, entries, skipped)
+
+    def _describe_messages(self) -> str:
+        return self.messages[0] if self.messages[0] != "mapping" else "a mapping"
+
+    def _entries(self, value: Any) -> tuple[str, dict[str | int, Message]] | None:
+        """Return the path of the messages and the messages by id or index; None if the value is no conversation."""
+        for path in self.messages:
+            listed = find(value, path)
+            if (thing := object_of(listed)) is not None:
+                return path, {id: node for id, entry in thing.items() if (node := object_of(entry)) is not None}
+            if (items := list_of(listed)) is not None:
+                return path, {index: object_of(item) or {} for index, item in enumerate(items)}
+        return None
+
+    def _conversation(
+        self, source: SourceValue, entries: tuple[str, dict[str | int, Message]], skipped: SkippedParts
+    ) -> Iterator[AnyRecord]:
+        fields = _fields_of(source.value)
+        id = _id(fields, self.id) or self.path_id(source.path)
+        talk = Talk(self, source.value, source, skipped, id)
+        yield from talk.title(name_of({"title": find_first(fields, self.title)}, "title"))
+        at_path, nodes = entries
+        messages = {
+            key: message for key, node in nodes.items() if (message := object_of(find(node, self.message))) is not None
+        }
+        path = [key for key in self._path(fields, nodes, messages) if key in messages]
+        for key in messages.keys() - set(path):
+            if self._category(messages[key]) is None and self.words(messages[key], SkippedParts()):
+                skipped.left_out[BRANCHES] += 1
+        talk.path = [messages[key] for key in path]
+        for key in path:
+            inner = f"{at_path}[{key}]" if isinstance(key, int) else f"{at_path}.{key}" if at_path else str(key)
+            yield from self._message(talk, messages[key], place_inside(source.where, inner), key)
+
+    def _message(self, talk: Talk, message: Message, where: str, key: str | int) -> Iterator[AnyRecord]:
+        special = self.special(talk, message, where)
+        if special is not None:
+            yield from special
+            return
+        id = _id(message, self.key) or (id_of({"id": key}, "id") if isinstance(key, str) else None)
+        category = self._category(message)
+        role = self._role(message)
+        if category is None and role == "tool":
+            call = _id(message, _CALL_ID) or id
+            name = name_of({"name": find_first(message, (*self.name, *_TOOL))}, "name")
+            content = self._content(message)
+            if any(_kind(part, self.parts) == RESULT for part in _parts_of(content)):
+                yield from self._tool_parts(talk, message, where)
+            else:
+                yield from talk.result(message, where, output_text(content), call=call, tool=name or "")
+        elif category is not None:
+            talk.skipped.left_out[category] += 1
+        elif role is not None:
+            yield from self._tool_parts(talk, message, where)
+            name = replace_surrogates(name_of({"name": find_first(message, self.name)}, "name"), talk.skipped)
+            yield talk.turn(message, where, role, self.words(message, talk.skipped), id=id, name=name)
+
+    def _category(self, message: Message) -> str | None:
+        category = self.left_out(message)
+        return category or (HIDDEN if self._role(message) is None else None)
+
+    def _role(self, message: Message) -> Role | None:
+        role = find_first(message, self.role)
+        if isinstance(role, bool):
+            role = "user" if role else "assistant"  # as in `isCreatedByUser`
+        return self.roles.get(role.strip().lower()) if isinstance(role, str) else None
+
+    # the path to the current message
+
+    def _path(
+        self, fields: Any, nodes: Mapping[str | int, Message], messages: Mapping[str | int, Message]
+    ) -> list[str | int]:
+        """Return the keys of the messages from the first to the current one, or to the newest leaf without that."""
+        if not self.parent:
+            return list(nodes)
+        places = {id: key for key in reversed(list(nodes)) if (id := self._node_id(nodes, messages, key)) is not None}
+        before: dict[str | int, str | int | None] = {}
+        previous: str | int | None = None
+        for key, node in nodes.items():
+            parent = find_first(node, self.parent)
+            known = places.get(parent) if isinstance(parent, str) else None
+            is_root = isinstance(key, str) or parent in self.roots
+            before[key] = known if known is not None or is_root else previous
+            previous = key
+        for key, node in nodes.items():
+            for child in list_of(node.get("children")) or []:
+                if isinstance(child, str) and before.get(child, "") is None and child != key:
+                    before[child] = key
+        leaf = find_first(fields, self.leaf)
+        last = places.get(leaf) if isinstance(leaf, str) else None
+        quiet = SkippedParts()
+        time = {key: parse_time({path: find(message, path) for path in self.time}, tuple(self.time), quiet)
+                for key, message in messages.items()}  # fmt: skip
+        return walk_path(before, last, time.get)
+
+    def _node_id(
+        self, nodes: Mapping[str | int, Message], messages: Mapping[str | int, Message], key: str | int
+    ) -> str | None:
+        return key if isinstance(key, str) else _id(messages.get(key, {}), self.key) or _id(nodes[key], self.key)
+
+    # what a message contains
+
+    def words(self, message: Message, skipped: SkippedParts) -> str:
+        """Return the words of a message and the names and texts of its attachments; counts its other parts."""
+        role = self._role(message) or "user"
+        content = self._content(message)
+        texts = [self.clean(text, role) for part in _parts_of(content) if (text := self._part_words(part, skipped))]
+        files = [
+            object_of(file) or {"name": file} for key in self.attachments for file in _parts_of(find(message, key))
+        ]
+        named = (
+            (
+                name_of({"name": find_first(file, self.attachment_name)}, "name"),
+                text if isinstance(text := find_first(file, self.attachment_text), str) and text.strip() else None,
+            )
+            for file in files
+        )
+        return "\n".join(text for text in (*texts, describe_attachments(named, skipped)) if text)
+
+    def _content(self, message: Message) -> Any:
+        values = (find(message, path) for path in self.content)
+        return next((value for value in values if value and not isinstance(value, int | float)), None)
+
+    def _part_words(self, part: Any, skipped: SkippedParts) -> str:
+        fields = object_of(part)
+        if fields is None:
+            return part if isinstance(part, str) else ""
+        match _kind(fields, self.parts):
+            case "words":
+                text = _text(fields)
+                skipped.parts += text is None
+                return text or ""
+            case "result":
+                return ""
+            case "call":
+                skipped.left_out[CALLS] += 1
+            case "image":
+                skipped.parts += 1
+            case category:
+                skipped.left_out[category] += 1
+        return ""
+
+    def _tool_parts(self, talk: Talk, message: Message, where: str) -> Iterator[AnyRecord]:
+        """Note the calls of tools in a message, and yield the results."""
+        for call in _parts_of(message.get("tool_calls")):
+            self._note_call(talk, object_of(call) or {})
+        for nth, part in enumerate(_parts_of(self._content(message))):
+            kind = _kind(part, self.parts)
+            if kind not in (CALL, RESULT):
+                continue
+            fields = _inner(object_of(part) or {})
+            call = _id(fields, _CALL_ID) or f"{_id(message, self.key)}-{nth}"
+            tool = name_of({"name": find_first(fields, _TOOL)}, "name") or ""
+            more: dict[str, Any] = {"tool": tool, "said_at": talk.time(fields, _ENDED)}
+            if kind == CALL:
+                self._note_call(talk, fields)
+                arguments = object_of(find_first(fields, _ARGUMENTS)) or {}
+                if written := text_of(arguments, *self.documents):
+                    rest = {key: value for key, value in arguments.items() if key not in self.documents}
+                    yield from talk.result(message, where, written, call=call, arguments=rest, **more)
+            output = find_first(fields, _OUTPUT)
+            if kind == RESULT or output is not None:
+                call = f"{call}-result" if self.documents else call
+                yield from talk.result(message, where, output_text(output), call=call, **more)
+
+    def _note_call(self, talk: Talk, fields: Message) -> None:
+        id, tool = _id(fields, _CALL_ID), name_of({"name": find_first(fields, _TOOL)}, "name")
+        if id and tool:
+            arguments = find_first(fields, _ARGUMENTS)
+            talk.calls[id] = tool, _parsed(arguments) if isinstance(arguments, str) else arguments
+
+
+# --- parts of a content -----------------------------------------------------------------------------
+
+
+def _parts_of(content: Any) -> list[Any]:
+    listed = list_of(content)
+    return listed if listed is not None else [] if content is None else [content]
+
+
+def _kind(part: Any, more: Mapping[str, str]) -> str:
+    fields = object_of(part)
+    if fields is None:
+        return WORDS
+    if fields.get("thought") is True:
+        return THOUGHTS
+    kind = fields.get("type", fields.get("kind"))
+    if not isinstance(kind, str):
+        if any(key in fields for key in ("functionCall", "function_call", "toolInvocation")):
+            return CALL
+        return RESULT if any(key in fields for key in ("functionResponse", "function_response")) else WORDS
+    known = more.get(kind) or PARTS.get(kind.lower())
+    if known is None and kind.startswith("tool-"):  # AI SDK: `tool-<name>`
+        return CALL
+    if known is None:
+        return WORDS if _text(fields) is not None else IMAGE
+    return known
+
+
+def _inner(part: Message) -> Message:
+    """Return the fields of a part, which some programs put into an object named after its type."""
+    kind = part.get("type")
+    keys = (*_INNER, kind) if isinstance(kind, str) else _INNER
+    return next((inner for key in keys if (inner := object_of(part.get(key))) is not None), part)
+
+
+def _text(fields: Message) -> str | None:
+    """Return the text of a part: its `text`, `content`, `value` or `transcript`, or one of those in an inner object."""
+    for key in ("text", "content", "value", "transcript"):
+        value = fields.get(key)
+        if (inner := object_of(value)) is not None:
+            value = _text(inner)
+        if isinstance(value, str) and (value.strip() or key == "text"):
+            return value
+    return None
+
+
+def output_text(output: Any) -> str:
+    """Return the output of a tool as text: a string, the texts of its parts, or JSON."""
+    if isinstance(output, str):
+        return output
+    parts = list_of(output)
+    if parts is not None:
+        texts = [part if isinstance(part, str) else _text(object_of(part) or {}) for part in parts]
+        is_content = all(isinstance(part, str) or "type" in (object_of(part) or {}) for part in parts)
+        if any(texts) or is_content:
+            return "\n".join(filter(None, texts))
+    fields = object_of(output)
+    if fields is not None and (text := _text(fields)):
+        return text
+    return "" if output is None else json.dumps(output, ensure_ascii=False)
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def describe_attachments(files: Iterable[tuple[str | None, str | None]], skipped: SkippedParts) -> str:
+    """Return lines with the names of attached files and, if known, their texts. Cut texts are counted in `skipped`."""
+    lines: list[str] = []
+    left = ATTACHED_CHARS
+    for name, text in dict.fromkeys(files):
+        if not (name or text):
+            continue
+        lines.append(f"[attached: {one_line(name or 'text', 200)}]")
+        if not text:
+            continue
+        lines += [text[:left]] if left else []
+        if len(text) > left:
+            skipped.left_out[f"attached texts, of which {ATTACHED_CHARS:,} characters are kept"] += 1
+            lines.append(f"[{len(text) - left:,} more characters of it are not kept]")
+        left = max(0, left - len(text))
+    return "\n".join(lines)
+
+
+# --- fields -----------------------------------------------------------------------------------------
+
+_HEADER_LINES = 20
+
+
+def _fields_of(value: Any) -> Any:
+    """Return the fields of a conversation; of a list, those of its first objects, the earliest first."""
+    lines = list_of(value)
+    if lines is None:
+        return value
+    return dict(ChainMap(*(fields for line in lines[:_HEADER_LINES] if (fields := object_of(line)) is not None)))
+
+
+def _id(thing: Any, keys: Keys) -> str | None:
+    for key in keys:
+        value = find(thing, key)
+        if isinstance(value, int) and not isinstance(value, bool):
+            value = str(value)
+        if (id := id_of({"id": value}, "id")) is not None:
+            return id
+    return None
+
+
+def walk_path(before: Mapping[T, T | None], last: T | None, time: Callable[[T], datetime | None]) -> list[T]:
+    """Return the messages from the first to `last`, or to the newest leaf if that is None.
+
+    `before` maps each message to its parent, None for a first message.
+    """
+    at = last
+    if at is None and before:
+        inner = set(before.values())
+        leaves = [key for key in before if key not in inner] or list(before)
+        at = max(enumerate(leaves), key=lambda leaf: (time(leaf[1]) or _LONG_AGO, leaf[0]))[1]
+    path: dict[T, None] = {}
+    while at is not None and at in before and at not in path:
+        path[at] = None
+        at = before[at]
+    return list(reversed(path))

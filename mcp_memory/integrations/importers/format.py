@@ -1,0 +1,95 @@
+"""The description of a format: how a file is recognised, and which function yields its records. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from mcp_memory.integrations.importers.records import (
+    ImportedResult,
+    ImportedStatement,
+    ImportedTurn,
+    ImportProblem,
+    SkippedParts,
+    SourceValue,
+    find,
+    items_of,
+    object_of,
+)
+
+AnyRecord = ImportedTurn | ImportedResult | ImportedStatement | ImportProblem
+Records = Callable[[SourceValue, SkippedParts], Iterator[AnyRecord]]
+
+Unit = Literal["value", "document", "lines", "text", "path"]
+"""What is recognised and read as one `SourceValue`:
+
+value      each JSON value of a file: a line, an element of the array, or the document; also in zip archives
+document   the JSON document of a file, also if it is an array
+lines      the list of all objects in a file of JSON lines, in order; lines that are not JSON are problems
+text       the text of a file
+path       what `load` yields for a file: a database, or a file that has its messages in other files
+"""
+
+
+def _matches_all(_: Any) -> bool:
+    return True
+
+
+def _has_no_parts(_: Path) -> Sequence[Path]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """A format of files.
+
+    `title` is its name for people, with an article if it needs one in "looks like …"; `found` says where its files are
+    or come from, for the documentation. A file or value is of this format if its path matches `path` and `matches`
+    returns True for the value (of `lines`: for the list of the first objects; of `text`: for the first 64 KiB; of
+    `document` and `path`: only the path counts, and `matches` is not asked). `path` is searched in the absolute path
+    with `/` between its parts; formats of the units `document` and `path` need one.
+    """
+
+    title: str
+    found: str
+    records: Records
+    unit: Unit = "value"
+    matches: Callable[[Any], bool] = _matches_all
+    path: str = ""
+    before: Sequence[str] = ()
+    """Names of less strict formats that recognise the same values: this one is tried before them."""
+    load: Callable[[Path], Iterator[SourceValue | ImportProblem]] | None = None
+    """Yields the values of a file, for the unit `path`."""
+    parts: Callable[[Path], Sequence[Path]] = _has_no_parts
+    """Returns the other files that belong to a file, which is read again if one of them changes; for `path`."""
+
+
+def has(*paths: str, **types: Any) -> Callable[[Any], bool]:
+    """Return a test for an object that has these fields; with `name=type`, of that type. Paths may be dotted.
+
+    In keyword arguments `__` stands for the dot.
+    """
+    typed: Mapping[str, Any] = {name.replace("__", "."): kind for name, kind in types.items()}
+
+    def matches(value: Any) -> bool:
+        return all(find(value, path) is not None for path in paths) and all(
+            isinstance(find(value, path), kind) for path, kind in typed.items()
+        )
+
+    return matches
+
+
+def first_of(key: str, test: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """Return a test for an object whose list under `key` begins with an object that passes the test."""
+
+    def matches(value: Any) -> bool:
+        return any(test(item) for item in items_of(object_of(value) or {}, key)[:1])
+
+    return matches
+
+
+def any_line(test: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """Return a test for the first lines of a file, of which one passes the test."""
+    return lambda lines: any(map(test, lines))

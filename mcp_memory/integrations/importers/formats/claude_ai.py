@@ -1,0 +1,59 @@
+"""Exports of Claude.ai.
+
+    conversation   {uuid, name, created_at, chat_messages: [message, …]}
+    message        {uuid, sender: human | assistant, text, content: [part, …], created_at, parent_message_uuid,
+                    attachments: [{file_name, extracted_content}], files: [{file_name}]}
+    part           {type: text | thinking | tool_use | tool_result | voice_note | …, text}
+    tool_use       {id, name, input}      tool_result  {tool_use_id, name, content: [{text}]}
+
+Messages that name their parent form a tree; a message without a parent answers the message before it. The words are
+those of `content`, or of `text` if there is none, because `text` mixes them with thoughts. Attachments follow the
+words, up to a limit. Tool results are imported separately, and so are documents that the assistant wrote with a tool.
+"""
+
+from __future__ import annotations
+
+import re
+
+from mcp_memory.integrations.importers.chat import Chat
+from mcp_memory.integrations.importers.format import Format, has
+
+_PLACEHOLDER = "```\nThis block is not supported on your current device yet.\n```"
+_GAPS = re.compile(r"\n{3,}")
+
+
+def _without_placeholders(text: str, _role: str) -> str:
+    """Return a text without the placeholders of its tool calls."""
+    if _PLACEHOLDER not in text:
+        return text
+    return _GAPS.sub("\n\n", text.replace(_PLACEHOLDER, "")).strip("\n")
+
+
+CHAT = Chat(
+    client="claude-ai",
+    expected="conversation of Claude.ai, with its chat_messages",
+    id=("uuid", "id"),
+    title=("name", "title"),
+    began=("created_at",),
+    messages=("chat_messages",),
+    leaf=("current_leaf_message_uuid",),
+    key=("uuid", "id"),
+    parent=("parent_message_uuid",),
+    roots=("00000000-0000-4000-8000-000000000000",),
+    role=("sender", "role"),
+    roles={"human": "user", "user": "user", "assistant": "assistant"},
+    time=("created_at",),
+    content=("content", "text"),
+    attachments=("attachments", "files"),
+    attachment_name=("file_name", "name"),
+    attachment_text=("extracted_content",),
+    documents=("content", "file_text", "code"),
+    clean=_without_placeholders,
+)
+
+FORMAT = Format(
+    title="an export of Claude.ai",
+    found="the zip that Claude.ai sends, or its conversations.json",
+    matches=has(chat_messages=list),
+    records=CHAT.records,
+)

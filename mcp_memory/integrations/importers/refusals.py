@@ -1,0 +1,103 @@
+"""What a file looks like from which nothing can be imported, and what to do with it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from mcp_memory.core.regular_files import open_regular
+from mcp_memory.core.text import one_line
+from mcp_memory.integrations.importers.records import SkippedParts, object_of
+
+_HEAD = 64 * 2**10
+_KEYS = 6
+
+_MESSENGERS = tuple(
+    (f"an export of {name}", re.compile(pattern, re.DOTALL | re.MULTILINE))
+    for name, pattern in (
+        ("Telegram", r'"(?:from_id|actor_id)"\s*:\s*"(?:user|channel)\d|"type"\s*:\s*"personal_chat"'),
+        ("WhatsApp", r"^\u200e?\[?\d{1,4}[./-]\d{1,2}[./-]\d{2,4},? \d{1,2}[:.]\d{2}[^\n]{0,12}?(?: - |\] )\S"),
+        ("Slack", r'"client_msg_id"\s*:|"user"\s*:\s*"[UW][A-Z0-9]{6,}"'),
+        ("Discord", r'"guild"\s*:\s*\{.{0,400}"channel"\s*:\s*\{|"Timestamp"\s*:.{0,200}"Contents"\s*:'),
+        (
+            "Facebook Messenger or Instagram",
+            r'"(?:sender_name|timestamp_ms)"\s*:.{0,4000}"(?:timestamp_ms|sender_name)"\s*:',
+        ),
+        ("Signal", r'"conversationId"\s*:.{0,2000}"sourceServiceId"'),
+    )
+)
+"""Messengers, and what is in their exports."""
+_MAGIC = (
+    (b"%PDF", "a PDF"),
+    (b"SQLite format 3\0", "an SQLite database"),
+    (b"\x89PNG", "an image"),
+    (b"\xff\xd8\xff", "an image"),
+)
+
+BINARY = tuple(magic for magic, _ in _MAGIC)
+"""The first bytes of files that contain no text."""
+
+KNOWN = "`mcp-memory import --help` lists what can be read"
+CONVERT = (
+    'convert it to lines of JSON such as {"session": …, "said_at": …, "role": "user" or "assistant", "content": …}'
+)
+
+
+def describe(path: Path) -> str:
+    """Return what a file looks like, as in "an export of Telegram" or "JSON objects with the fields a and b"."""
+    try:
+        with open_regular(path) as stream:
+            head = stream.read(_HEAD)
+    except (OSError, ValueError):
+        return "a file that cannot be read"
+    for magic, what in _MAGIC:
+        if head.startswith(magic):
+            return what
+    text = head.decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
+    for what, pattern in _MESSENGERS:
+        if pattern.search(text):
+            return what
+    if text.startswith(("{", "[")):
+        return _describe_json(text)
+    if text.startswith("<"):
+        return "HTML" if re.match(r"(?i)<(?:!doctype )?html", text) else "XML"
+    return "Markdown" if path.suffix.lower() in (".md", ".markdown") else "text without JSON"
+
+
+def _describe_json(text: str) -> str:
+    """Return a description of JSON by the fields of its first object."""
+    start = text.find("{")
+    if start < 0:
+        return "a JSON array without objects"
+    try:
+        value, _ = json.JSONDecoder(strict=False).raw_decode(text, start)
+    except (ValueError, RecursionError):
+        keys = list(dict.fromkeys(re.findall(r'"([^"\\\n]{1,40})"\s*:', text[start:])))
+    else:
+        keys = list(object_of(value) or {})
+    if not keys:
+        return "JSON objects without fields"
+    shown = ", ".join(one_line(key, 30) for key in keys[:_KEYS])
+    return f"JSON with the fields {shown}{', …' if len(keys) > _KEYS else ''}"
+
+
+def refuse_unknown(name: str, path: Path) -> str:
+    """Return the message about a file of no known format."""
+    what = describe(path)
+    return f"{name} looks like {what}, which is of no known format. {_next_step(what)}"
+
+
+def refuse_without_turns(name: str, formats: Sequence[str], skipped: SkippedParts) -> str:
+    """Return the message about a file that was read as some formats and yields nothing to import."""
+    left = ", ".join(f"{what} ({count:,})" for what, count in sorted(skipped.left_out.items()))
+    why = f" Left out: {left}." if left else ""
+    taken = f" It was taken for {' and '.join(sorted(formats))}." if formats else ""
+    return f"{name} contains no message that can be imported.{taken}{why} If it is something else, {CONVERT}."
+
+
+def _next_step(what: str) -> str:
+    if what.startswith("an export of"):
+        return f"Messages between people are not imported; to import them, {CONVERT}."
+    return f"{KNOWN}; or {CONVERT}."
