@@ -25,6 +25,7 @@ from mcp_memory.cli.distilling import cost_line, distilling_cost
 from mcp_memory.cli.terminal import escape_controls, format_day, json_text, plural, wrap
 from mcp_memory.core.errors import InvalidInput, McpMemoryError
 from mcp_memory.integrations.importers.follow import LOGS, FollowReport, follow_log, preview_log, watch_logs
+from mcp_memory.integrations.importers.format_table import files_of_formats, whole_file_format
 from mcp_memory.integrations.importers.history import (
     FILES,
     STDIN,
@@ -68,13 +69,13 @@ def run_import(files: Sequence[Path], layout: Any, asked: ImportOptions, *, dry_
     for archive in archives:
         with report.errors():
             report.add_archive(str(archive), _import_archive(archive, dry_run=dry_run), dry_run=dry_run)
-    with _sources([file for file in files if file not in archives], layout) as sources:
+    with sources([file for file in files if file not in archives], layout) as found:
         if watch:
-            _watch(sources, files, layout, asked, report)
+            _watch(found, files, layout, asked, report)
         elif dry_run:
-            report.sum_up(_preview(sources, asked, report))
+            report.sum_up(_preview(found, asked, report))
         else:
-            _import(sources, asked, report)
+            _import(found, asked, report)
             report.sum_up(None)
     report.end()
     return report.is_well
@@ -145,29 +146,37 @@ def _is_old_log(report: FileReport) -> bool:
 
 
 @contextmanager
-def _sources(files: Sequence[Path], layout: str) -> Generator[list[Source]]:
+def sources(files: Sequence[Path], layout: str) -> Generator[list[Source]]:
     """Yield the sources of the files, each file once, with an InvalidInput in place of a file that cannot be used.
 
     Standard input is copied to a file first, because it is read twice.
     """
     with tempfile.TemporaryDirectory(prefix="mcp-memory-import-") as folder:
-        sources: list[Source] = []
+        found: list[Source] = []
         for file in dict.fromkeys(files):
             try:
                 if str(file) == STDIN:
                     kept = Path(folder, "stdin")
                     with kept.open("wb") as stream:
                         shutil.copyfileobj(sys.stdin.buffer, stream)
-                    sources.append(source_of(kept, name=STDIN))
-                elif file.is_dir() and (parts := unpacked_conversations(file)):
-                    sources += [source_of(part) for part in parts]
+                    found.append(source_of(kept, name=STDIN))
+                elif file.is_dir() and layout not in AGENTS and (parts := _files_of_formats(file, layout)):
+                    found += [source_of(part) for part in parts]
+                    found += [log for log in find_logs(file, {}) if log.path.absolute() not in parts]
                 elif not _is_notes_folder(file, layout) and (logs := _logs_of(file, layout, {})):
-                    sources += logs
+                    found += logs
                 else:
-                    sources.append(source_of(file))
+                    found.append(source_of(file))
             except InvalidInput as error:
-                sources.append(error)
-        yield sources
+                found.append(error)
+        yield found
+
+
+def _files_of_formats(folder: Path, layout: str) -> list[Path]:
+    """Return the files in a folder that are conversations of an unpacked export, or of another known format."""
+    if layout in NOTES:
+        return []
+    return [*unpacked_conversations(folder), *files_of_formats(folder)]
 
 
 def _is_notes_folder(file: Path, layout: str) -> bool:
@@ -189,7 +198,8 @@ def _logs_of(file: Path, layout: str, agents: dict[Path, Agent | None]) -> list[
     """Return the logs that a path names; empty for another file. Raises InvalidInput for a folder without logs."""
     folders = _folders(file)
     if not folders:
-        agent = None if not file.is_file() else agent_of(file) if layout == "auto" else agent_named(layout)
+        is_log = file.is_file() and (layout != "auto" or whole_file_format(file) is None)
+        agent = None if not is_log else agent_of(file) if layout == "auto" else agent_named(layout)
         return [] if agent is None else [AgentLog(path=file, client=agent)]
     logs = [log for folder in folders for log in find_logs(folder, agents)]
     if not logs:

@@ -17,6 +17,7 @@ an object that is not a conversation is a problem.
 from __future__ import annotations
 
 import json
+import re
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -45,7 +46,6 @@ from mcp_memory.integrations.importers.records import (
     replace_surrogates,
     session_name,
     storable_text,
-    text_of,
 )
 
 # Categories of what is left out, as an import reports them.
@@ -54,6 +54,11 @@ CALLS = "calls of tools"
 HIDDEN = "hidden messages and instructions"
 RESULTS = "results of tools without text"
 THOUGHTS = "thoughts"
+COMMANDS = "commands to the client"
+INJECTED = "texts that the client adds"
+ATTACHED = "attached files and pages"
+SUMMARIES = "summaries of compactions"
+SUB_AGENTS = "messages of sub-agents"
 UNPLACED = "results of tools in conversations without an id"
 
 ATTACHED_CHARS = 20_000
@@ -82,6 +87,7 @@ PARTS: Mapping[str, str] = {
     **dict.fromkeys(("tool_use", "tool_call", "tool-call", "toolcall", "function_call", "tool-invocation"), CALL),
     **dict.fromkeys(("tool_result", "tool-result", "toolresult", "function_call_output"), RESULT),
     **dict.fromkeys(("step-start", "step-finish", "snapshot", "patch"), HIDDEN),
+    **{kind: kind for kind in (WORDS, CALL, RESULT, IMAGE, THOUGHTS, HIDDEN, INJECTED, ATTACHED)},  # as `split` says
 }
 """What a part of a content is, by its type in lower case: one of the kinds above, or the category in which it is
 counted. A part of another type is words if it has a `text`, and otherwise counted as not text."""
@@ -199,12 +205,20 @@ class Chat:
     id: Keys = ("id",)
     path_id: Callable[[str], str | None] = field(default=lambda _: None)
     title: Keys = ("title",)
+    title_of: Callable[[Any], str | None] | None = None
+    """Returns the title of a conversation, if it is not in a field."""
     began: Keys = ("created_at", "createdAt", "create_time", "timestamp")
     # messages of a conversation
+    instructions: Keys = ()
+    """Instructions for the model, which are counted."""
     messages: Keys = ("messages",)
     """The list of messages, or an object with messages under their ids; "" if the conversation is a list."""
     leaf: Keys = ()
     """The id of the current message, in a tree."""
+    is_last_current: bool = False
+    """Whether the last message is the current one, in a tree without `leaf`."""
+    skip: Callable[[Message], bool] = field(default=lambda _: False)
+    """Returns whether an entry of `messages` has nothing to do with the conversation, and is not counted."""
     # a message
     message: str = ""
     """The message within an entry of `messages`."""
@@ -218,17 +232,25 @@ class Chat:
     name: Keys = ()
     time: Keys = ("timestamp", "created_at", "createdAt", "create_time", "ts", "time")
     content: Keys = ("content", "parts", "text")
+    joined: str = "\n"
+    """What is put between two texts of a message."""
     parts: Mapping[str, str] = field(default_factory=dict[str, str])
     """Kinds of parts beside those in `PARTS`."""
     attachments: Keys = ()
     """Lists of attached files, all of which are read."""
     attachment_name: Keys = ("name", "file_name", "filename", "title")
     attachment_text: Keys = ()
-    documents: Keys = ()
-    """Fields of a call in which the assistant writes a document, which is imported like a result of the tool."""
     # hooks, for what cannot be said as data
+    document: Callable[[Talk, Message], str] | None = None
+    """Returns the document that a call with these arguments writes, which is imported like a result of the tool."""
+    speaker: Callable[[Message], Role | None] | None = None
+    """Returns the role of a message, if no field says it."""
+    split: Callable[[Message], Iterable[Any]] | None = None
+    """Yields the parts of a message, if its content is a text with more than words in it."""
     left_out: Callable[[Message], str | None] = _none
     """Returns the category in which a message is counted that is not talk."""
+    client_tags: Sequence[str] = ()
+    """Tags in messages of the user around texts that the client added, which are removed and counted."""
     clean: Callable[[str, Role], str] = _as_it_is
     """Returns the words of a text as people saw them; empty if there are none."""
     special: Callable[[Talk, Message, str], Iterator[AnyRecord] | None] = _nothing_special
@@ -267,10 +289,15 @@ class Chat:
         fields = _fields_of(source.value)
         id = _id(fields, self.id) or self.path_id(source.path)
         talk = Talk(self, source.value, source, skipped, id)
-        yield from talk.title(name_of({"title": find_first(fields, self.title)}, "title"))
+        title = None if self.title_of is None else self.title_of(source.value)
+        yield from talk.title(title or name_of({"title": find_first(fields, self.title)}, "title"))
+        if find_first(fields, self.instructions) is not None:
+            skipped.left_out[HIDDEN] += 1
         at_path, nodes = entries
         messages = {
-            key: message for key, node in nodes.items() if (message := object_of(find(node, self.message))) is not None
+            key: message
+            for key, node in nodes.items()
+            if (message := object_of(find(node, self.message))) is not None and not self.skip(message)
         }
         path = [key for key in self._path(fields, nodes, messages) if key in messages]
         for key in messages.keys() - set(path):
@@ -309,6 +336,8 @@ class Chat:
         return category or (HIDDEN if self._role(message) is None else None)
 
     def _role(self, message: Message) -> Role | None:
+        if self.speaker is not None:
+            return self.speaker(message)
         role = find_first(message, self.role)
         if isinstance(role, bool):
             role = "user" if role else "assistant"  # as in `isCreatedByUser`
@@ -337,6 +366,8 @@ class Chat:
                     before[child] = key
         leaf = find_first(fields, self.leaf)
         last = places.get(leaf) if isinstance(leaf, str) else None
+        if self.is_last_current and last is None:
+            last = list(nodes)[-1] if nodes else None
         quiet = SkippedParts()
         time = {key: parse_time({path: find(message, path) for path in self.time}, tuple(self.time), quiet)
                 for key, message in messages.items()}  # fmt: skip
@@ -354,6 +385,8 @@ class Chat:
         role = self._role(message) or "user"
         content = self._content(message)
         texts = [self.clean(text, role) for part in _parts_of(content) if (text := self._part_words(part, skipped))]
+        if self.client_tags and role == "user":
+            texts = [self._without_tags(text, skipped) for text in texts]
         files = [
             object_of(file) or {"name": file} for key in self.attachments for file in _parts_of(find(message, key))
         ]
@@ -364,9 +397,18 @@ class Chat:
             )
             for file in files
         )
-        return "\n".join(text for text in (*texts, describe_attachments(named, skipped)) if text)
+        words = self.joined.join(text for text in texts if text)
+        return "\n".join(text for text in (words, describe_attachments(named, skipped)) if text)
+
+    def _without_tags(self, text: str, skipped: SkippedParts) -> str:
+        names = "|".join(map(re.escape, self.client_tags))
+        text, count = re.subn(rf"<({names})\b[^>]*>.*?</\1>\s*", "", text, flags=re.DOTALL)
+        skipped.left_out[INJECTED] += count
+        return text.strip() if count else text
 
     def _content(self, message: Message) -> Any:
+        if self.split is not None:
+            return list(self.split(message))
         values = (find(message, path) for path in self.content)
         return next((value for value in values if value and not isinstance(value, int | float)), None)
 
@@ -404,12 +446,12 @@ class Chat:
             if kind == CALL:
                 self._note_call(talk, fields)
                 arguments = object_of(find_first(fields, _ARGUMENTS)) or {}
-                if written := text_of(arguments, *self.documents):
-                    rest = {key: value for key, value in arguments.items() if key not in self.documents}
+                if self.document is not None and (written := self.document(talk, arguments)):
+                    rest = {key: value for key, value in arguments.items() if str(value) not in written}
                     yield from talk.result(message, where, written, call=call, arguments=rest, **more)
             output = find_first(fields, _OUTPUT)
             if kind == RESULT or output is not None:
-                call = f"{call}-result" if self.documents else call
+                call = call if self.document is None else f"{call}-result"
                 yield from talk.result(message, where, output_text(output), call=call, **more)
 
     def _note_call(self, talk: Talk, fields: Message) -> None:

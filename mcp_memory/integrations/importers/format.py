@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -93,3 +93,8 @@ def first_of(key: str, test: Callable[[Any], bool]) -> Callable[[Any], bool]:
 def any_line(test: Callable[[Any], bool]) -> Callable[[Any], bool]:
     """Return a test for the first lines of a file, of which one passes the test."""
     return lambda lines: any(map(test, lines))
+
+
+def values_of(thing: Any) -> Iterable[Any]:
+    """Return the values of an object; none of anything else."""
+    return (object_of(thing) or {}).values()

@@ -16,11 +16,19 @@ from pathlib import Path
 
 from mcp_memory.integrations.importers import formats
 from mcp_memory.integrations.importers.format import AnyRecord, Format, Unit
-from mcp_memory.integrations.importers.reader import read_head
-from mcp_memory.integrations.importers.records import OTHER_TEXTS, ImportProblem, SkippedParts, SourceValue
+from mcp_memory.integrations.importers.reader import first_value, is_conversations, read_head
+from mcp_memory.integrations.importers.records import (
+    OTHER_MEMBERS,
+    OTHER_TEXTS,
+    ImportProblem,
+    SkippedParts,
+    SourceValue,
+)
 
 GENERIC = "jsonl"
 """The format of JSON values that are of no other format."""
+_LARGEST_GUESS = 64 * 2**20
+"""Bytes of a JSON file up to which its first value is read to find out its format."""
 _NO_FOLDERS = {"node_modules", ".git", ".venv", "__pycache__"}
 
 
@@ -64,16 +72,26 @@ def whole_file_format(path: Path, format: str = "auto") -> Format | None:  # noq
 
 def files_of_formats(folder: Path) -> Iterator[Path]:
     """Yield the files in a folder and its subfolders that are read as a whole, by name. Links are not followed."""
-    by_path = [form for form in table().values() if form.path]
     for parent, folders, files in os.walk(folder.absolute()):
         folders[:] = sorted(name for name in folders if name not in _NO_FOLDERS)
         for path in (Path(parent, name) for name in sorted(files)):
-            is_candidate = path.suffix == ".jsonl" or any(_is_at(form, path.as_posix()) for form in by_path)
-            if not is_candidate or not path.is_file():
+            if not path.is_file():
                 continue
-            is_value = any(form.unit in ("value", "text") and _is_at(form, path.as_posix()) for form in by_path)
-            if is_value or whole_file_format(path) is not None:
+            if _is_of_a_format(path):
                 yield path
+
+
+def _is_of_a_format(path: Path) -> bool:
+    """Return whether a file in a folder is of a format, by its path, its first lines, or its first JSON value."""
+    place = path.as_posix()
+    if any(form.path and form.unit != "lines" and _is_at(form, place) for form in table().values()):
+        return True
+    if path.suffix == ".jsonl":
+        return whole_file_format(path) is not None
+    if path.suffix != ".json" or is_conversations(path) or path.stat().st_size > _LARGEST_GUESS:
+        return False
+    value = first_value(path)
+    return any(form.matches(value) for form in _tried("value") if not form.path)
 
 
 def value_records(source: SourceValue, format: str, skipped: SkippedParts) -> Iterator[AnyRecord]:  # noqa: A002
@@ -85,6 +103,9 @@ def value_records(source: SourceValue, format: str, skipped: SkippedParts) -> It
     if form is None:
         tried = (form for form in _tried("value") if _is_at(form, source.path))
         form = next((form for form in tried if form.matches(source.value)), table()[GENERIC])
+        if source.is_optional and form is table()[GENERIC]:
+            skipped.left_out[OTHER_MEMBERS] += 1
+            return
     skipped.formats.add(form.title)
     yield from form.records(source, skipped)
 

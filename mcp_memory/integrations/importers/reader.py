@@ -44,6 +44,11 @@ _CONVERSATIONS = re.compile(
     r"(?:^|/)conversations(?:[-_ ]?\d+)?\.json$|(?:^|/)conversations/[^/]+\.json$", re.IGNORECASE
 )
 _MIRROR = re.compile(r"(?:^|/)conversations/[^/]+$", re.IGNORECASE)
+_BESIDE = re.compile(
+    r"(?:^|/)(?:memories|projects)\.json$|(?:^|/)(?:memories|projects|design_chats)/[^/]+\.json$", re.IGNORECASE
+)
+"""Other files of an export of Claude.ai that are imported."""
+_JSON_NAME = re.compile(r"\.jsonl?$", re.IGNORECASE)
 _NOTE_NAME = re.compile(r"\.md$", re.IGNORECASE)
 _NOT_FILES = re.compile(r"(?:^|/)(?:__MACOSX/|\._)|/$")
 _UNPACKED = ("conversations*.json", "*/conversations*.json", "conversations/*.json", "*/conversations/*.json")
@@ -144,6 +149,8 @@ def _select_members(packed: zipfile.ZipFile, name: str, *, size: int, notes: boo
         chosen = sorted((member for member in safe if _NOTE_NAME.search(_path(member))), key=_path)
     else:
         chosen = [safe[nth] for nth in _conversations([_path(member) for member in safe])]
+        more = _BESIDE if chosen else _JSON_NAME
+        chosen += [member for member in safe if more.search(_path(member)) and member not in chosen]
     _check(chosen, members, name, size=size)
     return Archive(members=[member.filename for member in chosen], notes=_remarks_on_skipped(members), packed=packed)
 
@@ -397,6 +404,35 @@ def whole_document(source: ImportSource, on_read: ReadProgress) -> Iterator[Sour
     yield replace(value, path=source.path.as_posix()) if isinstance(value, SourceValue) else value
 
 
+def first_value(path: Path) -> Any:
+    """Return the first JSON value of a file; None if there is none, or if it cannot be read."""
+    try:
+        with open_regular(path) as stream:
+            found = next(_Document(stream, path.name).values(), None)
+    except (InvalidInput, OSError, ValueError):
+        return None
+    return None if found is None else found.value
+
+
+def is_conversations(path: Path) -> bool:
+    """Return whether a file's name is that of a file with the conversations of an export."""
+    return _CONVERSATIONS.search(path.as_posix()) is not None
+
+
+def read_json(path: Path) -> Any:
+    """Return the JSON document of a file. Raises InvalidInput if it cannot be read, is too large, or is not JSON."""
+    try:
+        with open_regular(path) as stream:
+            data = stream.read(_MAX_DOCUMENT_BYTES + 1)
+        if len(data) <= _MAX_DOCUMENT_BYTES:
+            return _DECODER.decode(data.removeprefix(_BOM).decode())
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error.strerror or error}.") from None
+    except (ValueError, RecursionError):
+        raise InvalidInput(f"{path} is not JSON. Repair or remove it.") from None
+    raise InvalidInput(f"{path} is larger than {_MAX_DOCUMENT_BYTES // 2**20} MiB, too large for one JSON document.")
+
+
 def remarks(source: ImportSource, layout: Layout) -> Sequence[str]:
     """Return remarks on skipped members of a file."""
     if layout != "archive" and not (layout == "notes" and source.path.suffix.casefold() == ".zip"):
@@ -412,7 +448,8 @@ def _members(source: ImportSource, on_read: ReadProgress) -> Iterator[SourceValu
             with archive.packed.open(member) as stream:
                 document = _Document(stream, f"{source.name}, {member}", inside=f"{member}, ", after=number)
                 for value in document.values():
-                    yield replace(value, path=f"{source.path.as_posix()}/{member}")
+                    is_optional = not _CONVERSATIONS.search(member)
+                    yield replace(value, path=f"{source.path.as_posix()}/{member}", is_optional=is_optional)
                     number = value.number
 
 

@@ -74,6 +74,8 @@ class SourceValue:
     """The number of the value in the file, from 1."""
     path: str = ""
     """The absolute path of the file, with `/` between its parts."""
+    is_optional: bool = False
+    """Whether it is in an archive, in a file that may be of no known format."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,6 +165,7 @@ class SkippedParts:
     """Messages and parts that are not talk, by category, such as tool calls, thoughts or other branches."""
 
 
+OTHER_MEMBERS = "values in other files of the archive"
 OTHER_TEXTS = "other files of Markdown"
 """The category of texts of unknown format."""
 

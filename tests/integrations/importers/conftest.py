@@ -92,11 +92,11 @@ class Mortal:
         return await self._memory.record_turns(turns, session=session)
 
 
-def _silent(doing: str, done: int, of: int) -> None: ...
+def silent(doing: str, done: int, of: int) -> None: ...
 
 
 def brought(
-    home: Path, path: Path, *, lives: int | None = None, progress: Callable[..., None] = _silent, **asked: Any
+    home: Path, path: Path, *, lives: int | None = None, progress: Callable[..., None] = silent, **asked: Any
 ) -> FileReport:
     """Import a file into the memory at `home`."""
     source = source_of(path)

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import re
 
-from mcp_memory.integrations.importers.chat import Chat
+from mcp_memory.integrations.importers.chat import Chat, Message, Talk
 from mcp_memory.integrations.importers.format import Format, has
+from mcp_memory.integrations.importers.records import text_of
 
 _PLACEHOLDER = "```\nThis block is not supported on your current device yet.\n```"
 _GAPS = re.compile(r"\n{3,}")
@@ -27,6 +28,18 @@ def _without_placeholders(text: str, _role: str) -> str:
     if _PLACEHOLDER not in text:
         return text
     return _GAPS.sub("\n\n", text.replace(_PLACEHOLDER, "")).strip("\n")
+
+
+def _document(talk: Talk, arguments: Message) -> str:
+    """Return the document that a call writes: a whole one, or the last of that id with a change."""
+    written = text_of(arguments, "content", "file_text", "code") or ""
+    key = text_of(arguments, "id", "path") or ""
+    old, new = arguments.get("old_str"), arguments.get("new_str")
+    if not written and isinstance(old, str) and isinstance(new, str) and old and old in talk.notes.get(key, ""):
+        written = talk.notes[key].replace(old, new, 1)
+    if written:
+        talk.notes[key] = written
+    return written
 
 
 CHAT = Chat(
@@ -47,7 +60,7 @@ CHAT = Chat(
     attachments=("attachments", "files"),
     attachment_name=("file_name", "name"),
     attachment_text=("extracted_content",),
-    documents=("content", "file_text", "code"),
+    document=_document,
     clean=_without_placeholders,
 )
 

@@ -1,0 +1,133 @@
+"""Each folder of `fixtures/imports` is imported as its `expected.json` says, counted by hand, and once."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcp_memory.cli.import_files import sources
+from mcp_memory.integrations.importers import chat
+from mcp_memory.integrations.importers.format import AnyRecord
+from mcp_memory.integrations.importers.history import ImportOptions, import_file, records, survey
+from mcp_memory.integrations.importers.reader import ImportSource
+from mcp_memory.integrations.importers.records import (
+    ImportedResult,
+    ImportedStatement,
+    ImportedTurn,
+    ImportProblem,
+)
+from mcp_memory.integrations.importers.report import FileReport
+from mcp_memory.service.memory import Memory
+from tests.in_memory import in_memory
+from tests.integrations.importers.conftest import NOW, silent
+
+FOLDER = Path(__file__).parents[3] / "fixtures" / "imports"
+FIXTURES = sorted(path.name for path in FOLDER.iterdir() if path.is_dir())
+
+CATEGORIES: Mapping[str, str] = {
+    "branches": chat.BRANCHES,
+    "thoughts": chat.THOUGHTS,
+    "calls": chat.CALLS,
+    "hidden": chat.HIDDEN,
+    "results": chat.RESULTS,
+    "injected": chat.INJECTED,
+    "attached": chat.ATTACHED,
+    "commands": chat.COMMANDS,
+    "summaries": chat.SUMMARIES,
+    "sub_agents": chat.SUB_AGENTS,
+}
+"""Short names of categories in `expected.json`; others are written out. `parts` are content parts that are not text."""
+
+
+def files(fixture: str) -> list[ImportSource]:
+    with sources([FOLDER / fixture], "auto") as found:
+        assert all(isinstance(source, ImportSource) for source in found), found
+        return [source for source in found if isinstance(source, ImportSource)]
+
+
+def read(fixture: str) -> tuple[list[AnyRecord], Counter[str]]:
+    """Return the records of a fixture, and the counts of what was left out."""
+    told: list[AnyRecord] = []
+    left: Counter[str] = Counter()
+    for source in files(fixture):
+        contents = survey(source, ImportOptions(), on_read=lambda _: None)
+        skipped = type(contents.skipped)()
+        told += records(source, ImportOptions(), contents.layout, skipped=skipped, on_read=lambda _: None)
+        left += skipped.left_out
+        left["parts"] += skipped.parts
+    return told, +left
+
+
+def when(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text).astimezone(UTC)
+
+
+def expected(fixture: str) -> list[dict[str, Any]]:
+    return json.loads((FOLDER / fixture / "expected.json").read_text(encoding="utf-8"))
+
+
+def each(fixture: str, key: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the entries of a list of every session in `expected.json`, with the session."""
+    for session in expected(fixture):
+        for entry in session.get(key, []):
+            yield session.get("session") or "", entry
+
+
+@pytest.mark.parametrize("fixture", FIXTURES)
+def test_turns_have_the_role_words_time_and_id_that_were_counted_by_hand(fixture: str) -> None:
+    told, _ = read(fixture)
+    assert [str(one) for one in told if isinstance(one, ImportProblem)] == []
+    turns = [one for one in told if isinstance(one, ImportedTurn) and one.name not in ("title", "canvas", "project")]
+    shown = [(one.session or "", one.role, one.content, one.said_at) for one in turns if one.content]
+    wanted = [(session, one["role"], one["content"], when(one["said_at"])) for session, one in each(fixture, "turns")]
+    assert sorted(shown, key=str) == sorted(wanted, key=str)
+    for session in {session for session, *_ in wanted}:
+        assert [one for one in shown if one[0] == session] == [one for one in wanted if one[0] == session]
+    ids = {(session, one["id"]) for session, one in each(fixture, "turns") if one.get("id")}
+    assert ids <= {(one.session or "", one.id) for one in turns}
+    titles = {(one.session, one.content) for one in told if isinstance(one, ImportedTurn) and one.name == "title"}
+    assert titles == {(session["session"], session["title"]) for session in expected(fixture) if session.get("title")}
+
+
+@pytest.mark.parametrize("fixture", FIXTURES)
+def test_results_documents_and_statements_are_those_that_were_counted_by_hand(fixture: str) -> None:
+    told, _ = read(fixture)
+    results = [one for one in told if isinstance(one, ImportedResult)]
+    for _, one in each(fixture, "results"):
+        assert (one["tool"], one["text"]) in {(result.tool, result.text) for result in results}
+    written = [one.text for one in results] + [one.content for one in told if isinstance(one, ImportedTurn)]
+    for _, one in each(fixture, "documents"):
+        assert any(text.endswith(one["content"]) for text in written), one
+    said = [one.words or one.text for one in told if isinstance(one, ImportedStatement)]
+    assert sorted(said) == sorted(one["text"] for _, one in each(fixture, "statements"))
+
+
+@pytest.mark.parametrize("fixture", FIXTURES)
+def test_what_is_left_out_is_counted_by_category(fixture: str) -> None:
+    _, left = read(fixture)
+    wanted: Counter[str] = Counter()
+    for session in expected(fixture):
+        for name, count in session.get("left_out", {}).items():
+            if not name.startswith("_"):
+                wanted[CATEGORIES.get(name, name)] += count
+    assert left == wanted
+
+
+@pytest.mark.parametrize("fixture", FIXTURES)
+def test_a_second_import_stores_nothing_twice(fixture: str, tmp_path: Path) -> None:
+    found = files(fixture)
+
+    async def visit(memory: Memory) -> list[FileReport]:
+        asked = ImportOptions(again=True)
+        return [await import_file(memory, source, asked, now=NOW, progress=silent) for source in (*found, *found)]
+
+    reports = in_memory(tmp_path / "home", visit)
+    first, second = reports[: len(reports) // 2], reports[len(reports) // 2 :]
+    assert sum(one.stored + one.told for one in first) > 0
+    assert sum(one.stored + one.told + one.kept for one in second) == 0
