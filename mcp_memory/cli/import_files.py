@@ -38,6 +38,7 @@ from mcp_memory.integrations.importers.history import (
 from mcp_memory.integrations.importers.log_file import AgentLog, agent_of, find_logs, log_folders, stored_path
 from mcp_memory.integrations.importers.reader import ImportSource, notes_in_folder, unpacked_conversations
 from mcp_memory.integrations.importers.records import AGENTS, Agent, agent_named
+from mcp_memory.integrations.importers.refusals import refuse_log
 from mcp_memory.integrations.importers.report import CostEstimate, FileReport, HistorySize, estimate_cost
 from mcp_memory.models.llm import price
 from mcp_memory.service.memory import Memory, open_memory
@@ -161,7 +162,8 @@ def sources(files: Sequence[Path], layout: str) -> Generator[list[Source]]:
                         shutil.copyfileobj(sys.stdin.buffer, stream)
                     found.append(source_of(kept, name=STDIN))
                 elif file.is_dir() and layout not in AGENTS and (parts := _files_of_formats(file, layout)):
-                    found += [source_of(part) for part in parts]
+                    whole = unpacked_conversations(file)
+                    found += [source_of(part, is_found=part not in whole) for part in parts]
                     found += [log for log in find_logs(file, {}) if log.path.absolute() not in parts]
                 elif not _is_notes_folder(file, layout) and (logs := _logs_of(file, layout, {})):
                     found += logs
@@ -200,7 +202,7 @@ def _logs_of(file: Path, layout: str, agents: dict[Path, Agent | None]) -> list[
     if not folders:
         is_log = file.is_file() and (layout != "auto" or whole_file_format(file) is None)
         agent = None if not is_log else agent_of(file) if layout == "auto" else agent_named(layout)
-        return [] if agent is None else [AgentLog(path=file, client=agent)]
+        return [] if agent is None else [AgentLog(path=file, client=agent, is_named=True)]
     logs = [log for folder in folders for log in find_logs(folder, agents)]
     if not logs:
         where = ", ".join(str(folder) for folder in folders)
@@ -229,6 +231,8 @@ def _import(sources: Sequence[Source], asked: ImportOptions, report: _ImportSumm
                         raise source
                     if isinstance(source, AgentLog):
                         log = await follow_log(memory, source.path, live=False, client=source.client, again=asked.again)
+                        if source.is_named and log.is_unreadable:
+                            raise InvalidInput(refuse_log(str(source.path), source.client))
                         report.add(log.report(str(source.path), "stored" if log.turns or log.kept else "known"))
                         continue
                     with progress_bars(source.name) as progress:
@@ -419,8 +423,6 @@ def _file_lines(report: FileReport) -> Iterator[str]:
         yield wrap(cost_line("Having it read", report.cost), "  ")
     yield from (wrap(note, "  ") for note in report.notes)
     yield from (wrap(wrong, "  wrong: ") for wrong in report.wrong)
-    if report.bad > len(report.wrong) > 0:
-        yield f"  and {report.bad - len(report.wrong):,} more"
     if report.state == "refused":
         yield "  Mend them, or pass over them with --skip-bad."
 

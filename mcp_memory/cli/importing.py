@@ -9,9 +9,9 @@ from typing import Any
 import click
 
 from mcp_memory.cli.base import as_json, memory_options
+from mcp_memory.integrations.importers.formats import names
 
 AGENTS = ("claude-code", "codex", "gemini")
-FORMATS = ("auto", "jsonl", "seed", "chatgpt", "claude-ai", "memory-server", "mem0", "basic-memory", "mempalace")
 
 
 @click.command(name="import")
@@ -20,11 +20,11 @@ FORMATS = ("auto", "jsonl", "seed", "chatgpt", "claude-ai", "memory-server", "me
 @click.option(
     "--format",
     "layout",
-    type=click.Choice([*FORMATS, *AGENTS]),
+    type=click.Choice(["auto", *names(), *AGENTS]),
     metavar="NAME",
     default="auto",
     show_default=True,
-    help=f"Format of the files, if it is not detected: {', '.join([*FORMATS[1:], *AGENTS])}.",
+    help=f"Format of the files, if it is not detected: {', '.join([*names(), *AGENTS])}.",
 )
 @click.option("--skip-bad", is_flag=True, help="Skip wrong entries of a file, and list them.")
 @click.option("--again", is_flag=True, help="Also read files that have not changed since their import.")
@@ -44,9 +44,9 @@ def import_(
     """Import conversations from elsewhere.
 
     Formats are detected automatically. A PATH is a memory that `export` wrote, whose spaces keep their names (or its
-    only space goes to --space); an export of ChatGPT or Claude.ai (the original zip), a log of Claude Code, Codex or
-    Gemini CLI, a folder with such logs or with an unpacked export, the files of the reference memory server, mem0,
-    basic-memory or MemPalace, or JSON. claude-code, codex and gemini mean the folder with that program's logs.
+    only space goes to --space); an export of a chat program such as ChatGPT or Claude.ai (the original zip), a log of
+    Claude Code, Codex or Gemini CLI, sessions of another coding agent, a folder with any of these, the files of another
+    memory, or JSON. claude-code, codex and gemini mean the folder with that program's logs.
     JSON is an object a line (or an array of them): a turn, {"role", "content"} and where known "session", "name",
     "said_at" and "id"; or a conversation, {"session", "turns": [...]} or {"messages": [...]}. Seeds of TencentDB
     Agent Memory are read too. Files may be gzipped; - is standard input.

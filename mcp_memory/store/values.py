@@ -450,6 +450,16 @@ class Imported:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClientTurn:
+    """A stored turn with a client's id. `content` is None if it was purged, `said_at` if the client gave no time."""
+
+    session: str
+    content: str | None
+    said_at: datetime | None
+    forgotten: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FollowedLog:
     """The progress of reading a client's log. `head` and `tail` are hashes that detect a replaced file.
 

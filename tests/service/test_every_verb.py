@@ -141,6 +141,7 @@ JOURNEY: list[tuple[str, Step]] = [
     *called("decided scan"),
     ("tell", lambda m, s: m.tell([StatementToImport(atom=OTHER, id="other-1")])),
     ("known_client_ids", lambda m, s: m.known_client_ids(["client-1", "client-2"])),
+    ("client_turns", lambda m, s: m.client_turns(["client-1", "client-2"])),
     ("forgotten_among", lambda m, s: m.forgotten_among(TURNS, session="trip")),
     ("note_followed", lambda m, s: m.note_followed(FOLLOWED)),
     ("followed_logs", lambda m, s: m.followed_logs()),

@@ -59,6 +59,7 @@ INJECTED = "texts that the client adds"
 ATTACHED = "attached files and pages"
 SUMMARIES = "summaries of compactions"
 SUB_AGENTS = "messages of sub-agents"
+NOT_REMEMBERED = "conversations marked as not to be remembered"
 UNPLACED = "results of tools in conversations without an id"
 
 ATTACHED_CHARS = 20_000

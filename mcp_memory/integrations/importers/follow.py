@@ -1,17 +1,18 @@
 """Stores the new part of a coding agent's log, once or as it is written.
 
 Turns are stored, then large results kept, then the position is recorded. A kill in between repeats a chunk, whose turns
-and results are recognised: a turn by the client's message id in any session of the space (a fork copies its parent's
-lines), a result by its call. Two processes that follow the same log store it once.
+and results are recognised: a turn by the client's message id, and in other sessions of the space also by its words (a
+fork copies its parent's lines), a result by its call. Two processes that follow the same log store it once.
 """
 
 from __future__ import annotations
 
 import hashlib
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -43,9 +44,9 @@ from mcp_memory.integrations.importers.report import (
     estimate_cost,
     log_notes,
 )
-from mcp_memory.longterm.turns import MAX_TURN_BYTES, SUMMARY
+from mcp_memory.longterm.turns import MAX_TURN_BYTES, SUMMARY, admit
 from mcp_memory.service.memory import Memory
-from mcp_memory.store.values import FollowedLog
+from mcp_memory.store.values import ClientTurn, FollowedLog
 
 OVER = 300
 """The least size in tokens of a result that is kept, by an estimate that is rather high."""
@@ -86,7 +87,8 @@ class FollowReport(ImportCounts):
     """The result of reading a log.
 
     `bad` counts unreadable lines and `misdated` unreadable times; the next reading continues at the byte `offset`.
-    `torn` is true if the last line is incomplete, `unread` if time ran out before the end of the log.
+    `torn` is true if the last line is incomplete, `unread` if time ran out before the end of the log. `is_first` is
+    true if the log was not read before; `left_out` counts by category what is not imported.
     """
 
     path: Path
@@ -95,10 +97,17 @@ class FollowReport(ImportCounts):
     offset: int = 0
     torn: bool = False
     unread: bool = False
+    is_first: bool = False
+    left_out: Counter[str] = field(default_factory=Counter[str])
+
+    @property
+    def is_unreadable(self) -> bool:
+        """Whether a first reading found nothing: no turn, no result, and nothing that is left out on purpose."""
+        return self.is_first and not (self.turns or self.kept or self.small or self.left_out or self.torn)
 
     def report(self, name: str, state: State, **more: Any) -> FileReport:
         """Return the report of the file."""
-        notes = [*self.notes, *log_notes(self.bad, self.misdated, torn=self.torn)]
+        notes = [*self.notes, *log_notes(self.bad, self.misdated, self.left_out, torn=self.torn)]
         return FileReport(
             **{**self.counts(), "notes": notes, "sessions": min(self.turns, 1)}, file=name, state=state, **more
         )
@@ -109,7 +118,11 @@ class _LogReading:
 
     def __init__(self, path: Path, client: Agent, position: FollowedLog | None) -> None:
         self.done = FollowReport(
-            path=path, client=client, session=position and position.session, offset=position.offset if position else 0
+            path=path,
+            client=client,
+            session=position and position.session,
+            offset=position.offset if position else 0,
+            is_first=position is None,
         )
         self._turns = set[str]()
         self._calls = set[str]()
@@ -119,6 +132,7 @@ class _LogReading:
         done = self.done
         done.bad, done.torn, done.offset = done.bad + chunk.bad, chunk.torn, chunk.offset
         done.misdated += chunk.skipped.misdated
+        done.left_out += chunk.skipped.left_out
         fresh: dict[str, NewTurn] = {}
         large: list[ImportedResult] = []
         stand_ins: list[ImportedResult] = []
@@ -209,11 +223,43 @@ def new_turn(turn: ImportedTurn) -> NewTurn:
     )
 
 
+def stored_words(turn: NewTurn) -> str:
+    """Return the words of a turn as they are stored: without private passages, attachments and secrets."""
+    return next((kept.content for kept in admit([turn]).turns), "")
+
+
+def _same(turn: NewTurn, session: str, stored: Sequence[ClientTurn]) -> list[ClientTurn]:
+    """Return the stored turns that are this turn: of its session, or a fork's copy with the same words."""
+    return [row for row in stored if row.session == session or row.content is None or row.content == stored_words(turn)]
+
+
+async def _without_stored(memory: Memory, session: str, turns: Iterable[NewTurn], done: FollowReport) -> list[NewTurn]:
+    """Return the turns that are not stored yet, and count the others.
+
+    A turn whose id another session has for other words gets an id of its own, so that both are kept.
+    """
+    by_id = {str(turn.client_id): turn for turn in turns}
+    stored = await memory.client_turns(list(by_id))
+    new: list[NewTurn] = []
+    renamed: list[NewTurn] = []
+    for id, turn in by_id.items():
+        same = _same(turn, session, stored.get(id, ()))
+        if same:
+            is_forgotten = all(row.forgotten for row in same)
+            done.forgotten += is_forgotten
+            done.duplicates += not is_forgotten
+        elif id in stored:
+            digest = hashlib.sha256(f"{session}\n{id}".encode()).hexdigest()[:24]
+            renamed.append(replace(turn, client_id=f"log-{digest}"))
+        else:
+            new.append(turn)
+    return [*new, *(await _without_stored(memory, session, renamed, done))] if renamed else new
+
+
 async def _record(memory: Memory, session: str, turns: dict[str, NewTurn], done: FollowReport) -> None:
-    known_ids = await memory.known_client_ids(list(turns))
-    new = [turn for id, turn in turns.items() if id not in known_ids]
-    done.forgotten += sum(known_ids.values())
-    done.duplicates += len(turns) - len(new) - sum(known_ids.values())
+    new = await _without_stored(memory, session, turns.values(), done)
+    order = {id: place for place, id in enumerate(turns)}
+    new.sort(key=lambda turn: order.get(str(turn.client_id), len(order)))
     if too_large := [turn for turn in new if len(turn.content.encode()) > MAX_TURN_BYTES]:
         new = [turn for turn in new if turn not in too_large]
         done.bad += len(too_large)

@@ -10,27 +10,36 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from anyio.to_thread import run_sync as to_thread
 
 from mcp_memory.core.config import Settings
-from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.keyed_hash import keyed_hash
 from mcp_memory.core.private_passages import without_private
 from mcp_memory.core.regular_files import modified_ms, open_regular
 from mcp_memory.core.secrets.masking import holds_key, mask, mask_id, mask_name, mask_typed
 from mcp_memory.core.text import is_blank, safe_name, with_zone
 from mcp_memory.core.types import IMPORTED, NewTurn
-from mcp_memory.integrations.importers.follow import classify_result, select_new_results
+from mcp_memory.integrations.importers.chat import NOT_REMEMBERED, SUB_AGENTS
+from mcp_memory.integrations.importers.follow import classify_result, select_new_results, stored_words
 from mcp_memory.integrations.importers.format import AnyRecord, Format
-from mcp_memory.integrations.importers.format_table import text_records, value_records, whole_file_format
+from mcp_memory.integrations.importers.format_table import (
+    GENERIC,
+    table,
+    text_records,
+    value_records,
+    whole_file_format,
+)
 from mcp_memory.integrations.importers.reader import (
     ImportSource,
     Layout,
@@ -51,11 +60,12 @@ from mcp_memory.integrations.importers.records import (
     SkippedParts,
     SourceValue,
 )
+from mcp_memory.integrations.importers.refusals import refuse_unknown, refuse_without_turns
 from mcp_memory.integrations.importers.report import FileReport, HistorySize, Price, Survey, estimate_cost
 from mcp_memory.longterm.statements import explicit_atom
 from mcp_memory.service.memory import Memory
 from mcp_memory.service.verbs.administration import StatementToImport
-from mcp_memory.store.values import Imported, NewAtom
+from mcp_memory.store.values import ClientTurn, Imported, NewAtom
 
 Progress = Callable[[str, int, int], None]
 """Receives the name of the step, the bytes read and the size of the file."""
@@ -70,6 +80,8 @@ BATCH = 500
 BATCH_CHARS = 8 * 2**20
 _RACE = timedelta(seconds=2)
 """A file modified this shortly before its import may have been modified again with the same mtime."""
+_FIRST = 3
+"""The number of turns by which a file is recognised that was moved."""
 _SHOWN = 20
 """The number of problems that are listed."""
 _ENOUGH = 10_000
@@ -91,8 +103,11 @@ class ImportOptions:
     again: bool = False
 
 
-def source_of(path: Path, *, name: str | None = None) -> ImportSource:
-    """Return the source for a file or a folder of notes. Raises InvalidInput if it cannot be read."""
+def source_of(path: Path, *, name: str | None = None, is_found: bool = False) -> ImportSource:
+    """Return the source for a file or a folder of notes; `is_found` if only a folder around it was named.
+
+    Raises InvalidInput if it cannot be read.
+    """
     shown = name or str(path)
     try:
         stat = path.stat()
@@ -104,7 +119,12 @@ def source_of(path: Path, *, name: str | None = None) -> ImportSource:
         return ImportSource(path=path.absolute(), name=shown, size=size, modified=modified, is_folder=True)
     if not path.is_file():
         raise InvalidInput(f"{shown} is not a file. Name the files to import, as with {shown.rstrip('/')}/*.jsonl.")
-    return ImportSource(path=path.absolute(), name=shown, size=stat.st_size, modified=modified_ms(stat))
+    form = whole_file_format(path)
+    parts = [part for part in form.parts(path.absolute()) if part.is_file()] if form is not None else []
+    modified = max(map(modified_ms, (stat, *(part.stat() for part in parts))))
+    return ImportSource(
+        path=path.absolute(), name=shown, size=stat.st_size, modified=modified, parts=parts, is_found=is_found
+    )
 
 
 async def import_file(
@@ -115,7 +135,8 @@ async def import_file(
     Nothing is stored if the file has not changed since an import, or has problems that are not to be skipped. Raises
     InvalidInput if it cannot be read at all.
     """
-    files = [] if options.again else await memory.imported()
+    imported = await memory.imported()
+    files = [] if options.again else imported
     if earlier := await to_thread(_find_unchanged, files, source):
         return _unchanged(source, earlier)
     digest = await to_thread(_digest, source, await memory.secret(FILES))
@@ -123,14 +144,17 @@ async def import_file(
     if earlier := _find_by_digest(files, digest):
         await memory.note_import(replace(record, turns=earlier.turns))
         return _unchanged(source, earlier)
+    source = await _with_own_session(memory, source, options, imported)
     contents = await to_thread(partial(survey, source, options, on_read=_progress_for(progress, "checking", source)))
+    await to_thread(_refuse_empty, source, contents)
     if contents.bad and not options.skip_bad:
         return contents.report(source.name, "refused")
     contents.kept = 0
     with closing(_batches(source, contents, options, _progress_for(progress, "storing", source))) as batches:
         while batch := await to_thread(partial(next, batches, None)):
-            for session, turns in batch.turns.items():
-                contents.add_turns(await memory.record_turns(turns, session=session))
+            for session, placed in batch.turns.items():
+                if turns := await _without_stored(memory, session, placed, contents):
+                    contents.add_turns(await memory.record_turns(turns, session=session))
             for session, results in batch.results.items():
                 contents.kept += await _keep_results(memory, session, results)
             if batch.statements:
@@ -164,12 +188,15 @@ def preview_file(
             return _unchanged(source, earlier)
     size = HistorySize(settings.batch_turns, within)
     contents = survey(source, options, on_read=_progress_for(progress, "checking", source), size=size)
+    _refuse_empty(source, contents)
     if contents.bad and not options.skip_bad:
         return contents.report(source.name, "refused")
     if forgotten is not None:
         with closing(_batches(source, contents, options, _progress_for(progress, "comparing", source))) as batches:
             for batch in batches:
-                contents.forgotten += sum(forgotten(new, session, ()) for session, new in batch.turns.items())
+                contents.forgotten += sum(
+                    forgotten([one.turn for one in new], session, ()) for session, new in batch.turns.items()
+                )
                 if batch.statements:
                     session = _statement_session(source, options)
                     atoms = statement_atoms(batch.statements, session=session, now=datetime.now(UTC))
@@ -261,6 +288,8 @@ def _plain_digest(source: ImportSource) -> str:
             while left and (chunk := stream.read(min(left, 2**20))):
                 digest.update(chunk)
                 left -= len(chunk)
+        for part in source.parts:
+            digest.update(b"\0" + hashlib.sha256(part.read_bytes()).digest())
     except OSError as error:
         raise InvalidInput(f"{source.name} cannot be read: {error.strerror}.") from None
     return digest.hexdigest()
@@ -288,12 +317,13 @@ def survey(
         match record:
             case ImportedTurn():
                 placed = places.place(record)
+                contents.titles += record.name == "title"
                 if is_blank(record.content):
                     contents.without_text += 1
                     continue
                 contents.count(record.said_at)
                 if size is not None:
-                    size.add(*placed)
+                    size.add(placed.session, placed.turn)
             case ImportedResult():
                 kind = classify_result(record)
                 contents.kept += kind == "large"
@@ -306,7 +336,8 @@ def survey(
                 contents.torn = record
             case ImportProblem():
                 contents.bad += 1
-                contents.wrong += [record] if contents.bad <= _SHOWN else []
+                contents.alike[record.kind] += 1
+                contents.wrong += [record] if contents.alike[record.kind] == 1 and len(contents.wrong) < _SHOWN else []
                 if contents.bad == _ENOUGH and not options.skip_bad:
                     break
     contents.sessions, contents.undated, contents.renamed = places.sessions, places.undated, places.renamed
@@ -364,6 +395,62 @@ def _whole(source: ImportSource, form: Format, on_read: ReadProgress) -> Iterato
         yield from (whole_lines if form.unit == "lines" else whole_document)(source, on_read)
 
 
+def _refuse_empty(source: ImportSource, contents: Survey) -> None:
+    """Raise InvalidInput for a file from which nothing can be imported: it may be of another format than it seems."""
+    talk = contents.turns - contents.titles
+    is_left_out = {SUB_AGENTS, NOT_REMEMBERED} & contents.skipped.left_out.keys()
+    if talk or contents.statements or contents.kept or contents.small or is_left_out:
+        return
+    if source.is_found and not contents.bad:
+        return  # a conversation of a folder may be empty
+    formats, generic = contents.skipped.formats, table()[GENERIC].title
+    if contents.bad and formats - {generic}:
+        return  # the problems are listed
+    if (contents.bad and not contents.without_text) or not formats:
+        raise InvalidInput(refuse_unknown(source.name, source.path))
+    raise InvalidInput(refuse_without_turns(source.name, sorted(formats), contents.skipped))
+
+
+async def _with_own_session(
+    memory: Memory, source: ImportSource, options: ImportOptions, imported: Sequence[Imported]
+) -> ImportSource:
+    """Return the source with a session of its own, if another file of its name was imported from another folder.
+
+    The name alone stays the session of the file that was imported first, and of a file that goes on with its turns: it
+    was moved.
+    """
+    if options.session is not None or source.name == STDIN or source.is_folder:
+        return source
+    name, address = _plain_session(source.path), await to_thread(_address, source)
+    namesakes = sorted((file for file in imported if _plain_session(Path(file.path)) == name), key=lambda file: file.at)
+    if not namesakes or namesakes[0].path == address:
+        return source
+    first = await to_thread(_first_turns, source, options)
+    if first:
+        try:
+            first = first[: len(await memory.session_turns(name, limit=_FIRST))]
+        except NotFound:
+            first = []
+    known = await memory.client_turns([id for one in first for id in (str(one.turn.client_id), *one.others)])
+    if first and all(any(id in known for id in (str(one.turn.client_id), *one.others)) for one in first):
+        return source
+    mark = hashlib.sha256(source.path.parent.as_posix().encode("utf-8", "surrogateescape")).hexdigest()[:6]
+    return replace(source, session=mask_name(f"{source.path.parent.name}-{name}-{mark}"))
+
+
+def _first_turns(source: ImportSource, options: ImportOptions) -> list[PlacedTurn]:
+    """Return the first turns of a file that name no session."""
+    places = TurnPlacement(default=_plain_session(source.path), start=_start(source, 0))
+    layout = _layout(source, options)
+    found = islice(records(source, options, layout, skipped=SkippedParts(), on_read=lambda _: None), 20 * _FIRST)
+    turns = (one for one in found if isinstance(one, ImportedTurn) and not one.session and not is_blank(one.content))
+    return [places.place(one) for one in islice(turns, _FIRST)]
+
+
+def _plain_session(path: Path) -> str:
+    return mask_name(_ENDINGS.sub("", path.name) or path.name)
+
+
 def _default_session(source: ImportSource, options: ImportOptions) -> str | None:
     """Return the session of turns that name none: from the options, else the file's name without its endings.
 
@@ -373,8 +460,7 @@ def _default_session(source: ImportSource, options: ImportOptions) -> str | None
         return safe_name(options.session, what="session")
     if source.name == STDIN:
         return None
-    name = _ENDINGS.sub("", source.path.name) or source.path.name
-    return mask_name(name)
+    return source.session or _plain_session(source.path)
 
 
 def _statement_session(source: ImportSource, options: ImportOptions) -> str:
@@ -389,12 +475,52 @@ def _start(source: ImportSource, undated: int) -> datetime:
 # --- storing ----------------------------------------------------------------------------------------
 
 
+async def _without_stored(
+    memory: Memory, session: str, placed: Sequence[PlacedTurn], contents: Survey
+) -> list[NewTurn]:
+    """Return the turns of a session that are not stored yet, and count the others in `contents`.
+
+    A turn with its own id is also the stored turn if their words are the same and only one of them has a time. A turn
+    that is recognised by its words is the stored turn unless both have times, and other times.
+    """
+    stored = await memory.client_turns([id for one in placed for id in (str(one.turn.client_id), *one.others)])
+    new: list[NewTurn] = []
+    for one in placed:
+        turn, same = one.turn, _same_turns(one, session, stored)
+        if not same and one.others and str(turn.client_id) in stored:
+            turn = replace(turn, client_id=one.others[0])  # said again at another time
+        if not same:
+            new.append(turn)
+        elif all(row.forgotten for row in same):
+            contents.forgotten += 1
+        else:
+            contents.duplicates += 1
+    return new
+
+
+def _same_turns(one: PlacedTurn, session: str, stored: Mapping[str, Sequence[ClientTurn]]) -> list[ClientTurn]:
+    rows = [row for row in stored.get(str(one.turn.client_id), ()) if row.session == session]
+    said_at = None if one.turn.guessed else one.turn.said_at
+    if one.others:
+        same = [row for row in rows if None in (said_at, row.said_at) or _is_at(row.said_at, said_at)]
+        return same or [row for id in one.others for row in stored.get(id, ())]
+    return [
+        row
+        for row in rows
+        if (row.said_at is None) != (said_at is None) and row.content in (None, stored_words(one.turn))
+    ]
+
+
+def _is_at(stored: datetime | None, said_at: datetime | None) -> bool:
+    return stored is not None and said_at is not None and abs(stored - said_at) < timedelta(milliseconds=1)
+
+
 @dataclass(kw_only=True)
 class _ImportBatch:
     """Records stored at once: turns and results by session, statements in order."""
 
     statements: list[ImportedStatement] = field(default_factory=list[ImportedStatement])
-    turns: dict[str, list[NewTurn]] = field(default_factory=dict[str, list[NewTurn]])
+    turns: dict[str, list[PlacedTurn]] = field(default_factory=dict[str, "list[PlacedTurn]"])
     results: dict[str, list[ImportedResult]] = field(default_factory=dict[str, list[ImportedResult]])
     count: int = 0
     chars: int = 0
@@ -409,11 +535,11 @@ def _batches(
     for record in records(source, options, contents.layout, skipped=SkippedParts(), on_read=on_read):
         match record:
             case ImportedTurn():
-                session, turn = places.place(record)
-                if is_blank(turn.content):
+                placed = places.place(record)
+                if is_blank(placed.turn.content):
                     continue
-                batch.turns.setdefault(session, []).append(turn)
-                batch.chars += len(turn.content)
+                batch.turns.setdefault(placed.session, []).append(placed)
+                batch.chars += len(placed.turn.content)
             case ImportedResult():
                 if record.session is None or classify_result(record) != "large":
                     continue
@@ -441,6 +567,18 @@ class _SessionClock:
     name: str
     clock: datetime | None = None
     since: int = 0
+    place: int = 0
+    """The number of turns in the session."""
+    said: Counter[bytes] = field(default_factory=Counter[bytes])
+    """How often each turn without an id was said, by the hash of role, name and words."""
+
+
+class PlacedTurn(NamedTuple):
+    """A turn, its session, and the ids that it may have been stored with: see `TurnPlacement`."""
+
+    session: str
+    turn: NewTurn
+    others: Sequence[str] = ()
 
 
 class TurnPlacement:
@@ -448,9 +586,10 @@ class TurnPlacement:
 
     `default` is the session of turns that name none. A turn without a time gets a guessed time, 100 ms after the turn
     before; `start` is the guess for the first turn. The id depends on the turn and not on the file: it is the turn's
-    own id, otherwise computed from its session, role, name, words and time, and from the number of turns in the
-    session since that time, so that two equal turns are stored twice. A guessed time is part neither of the id nor of
-    the turn's hash, so the same history is recognised in a file of another date.
+    own id, otherwise computed from its session, role, name and words, and from the number of equal turns before it in
+    the session, so that two equal turns are stored twice. Times are not part of it, so a turn is recognised whether its
+    time can be read or not. `others` are the ids of earlier versions, with the time and the number of turns since; the
+    first of them is the id of a turn that was said again at another time, in another file of the session.
     """
 
     def __init__(self, *, default: str | None, start: datetime) -> None:
@@ -465,8 +604,8 @@ class TurnPlacement:
     def sessions(self) -> int:
         return len(self._sessions)
 
-    def place(self, source_turn: ImportedTurn) -> tuple[str, NewTurn]:
-        """Place the next turn: return its session, and the turn without private passages, so its id ignores them.
+    def place(self, source_turn: ImportedTurn) -> PlacedTurn:
+        """Place the next turn, without private passages, so its id ignores them.
 
         Raises InvalidInput if neither the turn nor `default` names a session.
         """
@@ -480,16 +619,20 @@ class TurnPlacement:
         said_at = source_turn.said_at
         if said_at is not None and said_at != session.clock:
             session.clock, session.since = said_at, 0
+        id, others = source_turn.id, ()
+        if id is None:
+            id, others = _content_ids(session, source_turn)
         turn = NewTurn(
             role=source_turn.role,
             content=source_turn.content,
             name=source_turn.name,
             said_at=said_at or self._guess(session, source_turn.began),
-            client_id=source_turn.id or _content_id(session, source_turn),
+            client_id=id,
             guessed=said_at is None,
         )
         session.since += 1
-        return session.name, turn
+        session.place += 1
+        return PlacedTurn(session.name, turn, others)
 
     def _guess(self, session: _SessionClock, began: datetime | None) -> datetime:
         self.undated += 1
@@ -533,10 +676,22 @@ _FORBIDDEN = re.compile(r'[.<>:"/\\|?*\x00-\x1f\x7f]+')
 _MAX_NAME_BYTES = 100  # file systems allow 255: the rest is for a hash
 
 
-def _content_id(session: _SessionClock, turn: ImportedTurn) -> str:
+def _content_ids(session: _SessionClock, turn: ImportedTurn) -> tuple[str, tuple[str, str]]:
+    """Return the id of a turn without one, and the ids of earlier versions: with its time, and as if without time."""
+    words = turn.role, turn.name or "", turn.content
+    digest = _hash_fields(b"mcp-memory import 2\n", session.name, *words)
+    session.said[digest] += 1
+    id = _hash_fields(b"mcp-memory import 2\n", session.name, str(session.said[digest]), *words)
     clock = "" if session.clock is None else session.clock.astimezone(UTC).isoformat()
-    digest = hashlib.sha256(b"mcp-memory import 1\n")
-    for part in (session.name, clock, str(session.since), turn.role, turn.name or "", turn.content):
+    dated = _hash_fields(b"mcp-memory import 1\n", session.name, clock, str(session.since), *words)
+    undated = _hash_fields(b"mcp-memory import 1\n", session.name, "", str(session.place), *words)
+    shown = [f"{IMPORTED}{digest.hex()[:24]}" for digest in (id, dated, undated)]
+    return shown[0], (shown[1], shown[2])
+
+
+def _hash_fields(start: bytes, *fields: str) -> bytes:
+    digest = hashlib.sha256(start)
+    for part in fields:
         data = part.encode()
         digest.update(b"%d:" % len(data) + data)
-    return f"{IMPORTED}{digest.hexdigest()[:24]}"
+    return digest.digest()

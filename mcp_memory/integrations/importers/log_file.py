@@ -47,8 +47,11 @@ _LINES, _BYTES = 400, 4 * 2**20  # lines and bytes of a chunk
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentLog:
+    """A log; `is_named` if the user named this file, and not a folder."""
+
     path: Path
     client: Agent
+    is_named: bool = False
 
 
 def log_folders(client: Agent, *, environ: Mapping[str, str], home: Path) -> list[Path]:

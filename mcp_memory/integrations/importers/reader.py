@@ -49,6 +49,8 @@ _BESIDE = re.compile(
 )
 """Other files of an export of Claude.ai that are imported."""
 _JSON_NAME = re.compile(r"\.jsonl?$", re.IGNORECASE)
+_JSON_START = re.compile(r'\{|\[\s*(?:[{\["\]]|-?\d+(?:\.\d+)?\s*[,\]]|true\b|false\b|null\b|$)')
+"""How text begins that may be JSON, unlike `[20.03.26, 09:46]`."""
 _NOTE_NAME = re.compile(r"\.md$", re.IGNORECASE)
 _NOT_FILES = re.compile(r"(?:^|/)(?:__MACOSX/|\._)|/$")
 _UNPACKED = ("conversations*.json", "*/conversations*.json", "conversations/*.json", "*/conversations/*.json")
@@ -240,7 +242,7 @@ def notes_in_folder(folder: Path) -> list[Path]:
 
 def note_texts(path: Path, name: str, on_read: Callable[[int], None]) -> Iterator[tuple[str, bytes]]:
     """Yield each file's name, relative to the path, and its bytes. Raises InvalidInput if a file cannot be read."""
-    if path.is_file() and path.suffix.casefold() != ".md":
+    if path.is_file() and _is_packed(path):
         with open_archive(path, name, on_read, notes=True) as packed:
             for member in packed.members:
                 with packed.packed.open(member) as stream:
@@ -258,6 +260,11 @@ def note_texts(path: Path, name: str, on_read: Callable[[int], None]) -> Iterato
         read += len(data)
         on_read(read)
         yield shown, data
+
+
+def _is_packed(path: Path) -> bool:
+    with open_regular(path) as stream:
+        return is_archive(stream.read(4))
 
 
 def notes_digest(folder: Path, name: str) -> str:
@@ -302,8 +309,12 @@ class ImportSource:
     size: int
     modified: int
     is_folder: bool = False
+    is_found: bool = False
+    """Whether it was found in a folder that was named, and not named."""
     parts: Sequence[Path] = ()
     """Other files that belong to the file."""
+    session: str = ""
+    """The session of turns that name none, if it is not the file's name."""
 
 
 def layout_of(source: ImportSource) -> Layout:
@@ -324,9 +335,9 @@ def layout_of(source: ImportSource) -> Layout:
             "`iconv -f UTF-16 -t UTF-8 OLD > NEW`."
         )
     text = head.removeprefix(_BOM).decode("utf-8", "replace").strip()
-    if text.startswith("[") or re.match(r'\{\s*"sessions"\s*:\s*\[', text):
+    if (text.startswith("[") and _JSON_START.match(text)) or re.match(r'\{\s*"sessions"\s*:\s*\[', text):
         return "document"
-    if len(lines := text.splitlines()) > 1 and not any(line.lstrip().startswith(("{", "[")) for line in lines):
+    if len(lines := text.splitlines()) > 1 and not any(map(_JSON_START.match, map(str.lstrip, lines))):
         return "notes"
     first, _, rest = text.partition("\n")
     if not rest or _is_json(first) or rest.lstrip().startswith("{"):
@@ -435,7 +446,7 @@ def read_json(path: Path) -> Any:
 
 def remarks(source: ImportSource, layout: Layout) -> Sequence[str]:
     """Return remarks on skipped members of a file."""
-    if layout != "archive" and not (layout == "notes" and source.path.suffix.casefold() == ".zip"):
+    if layout != "archive" and not (layout == "notes" and source.path.is_file() and _is_packed(source.path)):
         return []
     with open_archive(source.path, source.name, _ignore_progress, notes=layout == "notes") as archive:
         return archive.notes

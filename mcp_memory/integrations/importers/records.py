@@ -130,6 +130,9 @@ class ImportedStatement:
     """The original text, if a subject was put before it."""
 
 
+_VALUES = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportProblem:
     """Something that cannot be imported: where it is, and what is wrong with it.
@@ -140,6 +143,11 @@ class ImportProblem:
     where: str
     what: str
     torn: bool = False
+
+    @property
+    def kind(self) -> str:
+        """What is wrong, without the values that differ from place to place."""
+        return _VALUES.sub("…", self.what)
 
     def __str__(self) -> str:
         return f"{self.where}: {self.what}"
@@ -320,8 +328,8 @@ _ROLES: dict[str, Role] = {
     "toolresult": "tool",
 }
 _SESSION = ("session", "session_id", "sessionId", "sessionKey", "conversation_id")
-_TIME = ("said_at", "timestamp", "created_at")
-_BEGAN = (*_TIME, "started_at")
+_TIME = ("said_at", "timestamp", "created_at", "createdAt", "create_time", "ts", "time", "date", "datetime", "sent_at")
+_BEGAN = (*_TIME, "started_at", "startedAt", "start_time", "inserted_at")
 _TURNS = ("turns", "messages")
 _CALLS = ("tool_calls", "function_call")
 _OF_TURN = frozenset({"role", "content", "name", "id", *_SESSION, *_TIME})

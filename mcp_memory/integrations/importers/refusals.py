@@ -32,12 +32,13 @@ _MESSENGERS = tuple(
 _MAGIC = (
     (b"%PDF", "a PDF"),
     (b"SQLite format 3\0", "an SQLite database"),
+    (b"PK\x03\x04", "a zip archive"),
     (b"\x89PNG", "an image"),
     (b"\xff\xd8\xff", "an image"),
 )
 
-BINARY = tuple(magic for magic, _ in _MAGIC)
-"""The first bytes of files that contain no text."""
+BINARY = tuple(magic for magic, what in _MAGIC if what != "a zip archive")
+"""The first bytes of files from which nothing is read."""
 
 KNOWN = "`mcp-memory import --help` lists what can be read"
 CONVERT = (
@@ -95,6 +96,14 @@ def refuse_without_turns(name: str, formats: Sequence[str], skipped: SkippedPart
     why = f" Left out: {left}." if left else ""
     taken = f" It was taken for {' and '.join(sorted(formats))}." if formats else ""
     return f"{name} contains no message that can be imported.{taken}{why} If it is something else, {CONVERT}."
+
+
+def refuse_log(name: str, client: str) -> str:
+    """Return the message about a log without a message."""
+    return (
+        f"{name} was taken for a log of {client}, but none of its lines is a message that can be read. "
+        f"If it is something else, {CONVERT}."
+    )
 
 
 def _next_step(what: str) -> str:

@@ -8,7 +8,8 @@ Tokens are estimated; for long histories, from a sample of the turns.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any, Literal
@@ -44,6 +45,8 @@ class ImportCounts:
     emptied: int = 0
     """Turns with only text that was recalled from this memory."""
     bad: int = 0
+    titles: int = 0
+    """Turns that are only the title of a conversation."""
     notes: list[str] = field(default_factory=list[str])
     session: str | None = None
     """The session of a log; None for other files and for a log without a conversation (yet)."""
@@ -99,7 +102,8 @@ class FileReport(ImportCounts):
 class Survey(ImportCounts):
     """What the first pass found in a file. `undated` counts turns without a time.
 
-    `wrong` has the first of the `bad` problems; `remarks` name members of an archive that are skipped.
+    `wrong` has the first problem of each kind, and `alike` the number of its kind; `remarks` name members
+    of an archive that are skipped.
     """
 
     layout: Layout | Format
@@ -108,13 +112,18 @@ class Survey(ImportCounts):
     undated: int = 0
     without_text: int = 0
     wrong: list[ImportProblem] = field(default_factory=list[ImportProblem])
+    alike: Counter[str] = field(default_factory=Counter[str])
     torn: ImportProblem | None = None
     renamed: dict[str, str] = field(default_factory=dict[str, str])
     skipped: SkippedParts = field(default_factory=SkippedParts)
     remarks: list[str] = field(default_factory=list[str])
 
     def report(self, file: str, state: State, **more: Any) -> FileReport:
-        wrong = [str(problem) for problem in self.wrong]
+        wrong = [
+            str(problem)
+            + (f" ({self.alike[problem.kind] - 1:,} more like this)" if self.alike[problem.kind] > 1 else "")
+            for problem in self.wrong
+        ]
         counts = {**self.counts(), "notes": list(self._notes())}
         if state == "refused":
             counts |= {"kept": 0, "small": 0}
@@ -141,9 +150,7 @@ class Survey(ImportCounts):
         if skipped.parts:
             parts = _plural(skipped.parts, "content part is not text and is", "content parts are not text and are")
             yield f"{parts} left out."
-        if skipped.left_out:
-            left = ", ".join(f"{what} ({count:,})" for what, count in sorted(skipped.left_out.items()))
-            yield f"Left out, because they are not part of the conversation as last shown: {left}."
+        yield from left_out_note(skipped.left_out)
         if skipped.repaired:
             texts = _plural(skipped.repaired, "text has", "texts have")
             yield f"{texts} an invalid character, which is kept as U+FFFD."
@@ -156,10 +163,17 @@ class Survey(ImportCounts):
             yield f"{self.torn}"
 
 
-def log_notes(bad: int, misdated: int, *, torn: bool) -> list[str]:
+def left_out_note(left_out: Mapping[str, int]) -> list[str]:
+    """Return a note on what is left out, by category; none if nothing is."""
+    left = ", ".join(f"{what} ({count:,})" for what, count in sorted(left_out.items()) if count)
+    return [f"Left out, because they are not part of the conversation as last shown: {left}."] if left else []
+
+
+def log_notes(bad: int, misdated: int, left_out: Mapping[str, int], *, torn: bool) -> list[str]:
     """Return notes on skipped lines and unreadable times of a log."""
     notes = [f"{_plural(bad, 'line', 'lines')} cannot be read, and were skipped."] if bad else []
     notes += [_misdated_note(misdated)] if misdated else []
+    notes += left_out_note(left_out)
     return [*notes, "Its last line is incomplete, and will be read when it is complete."] if torn else notes
 
 

@@ -155,6 +155,7 @@ class AdministrationVerbs(ForgettingVerbs):
     imported = store_verb(turn_rows.imported_files)
     note_import = store_verb(turn_rows.note_imported_file, writes=True)
     known_client_ids = store_verb(turn_rows.known_client_ids)
+    client_turns = store_verb(turn_rows.client_turns)
 
     @in_thread
     def export(

@@ -19,7 +19,7 @@ from mcp_memory.store.sql import digests, evidence_rows, quarantine_rows, row_co
 from mcp_memory.store.sql.filters import where
 from mcp_memory.store.sql.line_forms import line_of
 from mcp_memory.store.sql.transaction import Transaction, Value, from_ms, marks, number_of, numbers_of, to_ms
-from mcp_memory.store.values import Appended, Filters, FollowedLog, Imported, Vectors
+from mcp_memory.store.values import Appended, ClientTurn, Filters, FollowedLog, Imported, Vectors
 
 _COLUMNS = row_codec.columns(Turn)
 _SPOKEN = (
@@ -511,6 +511,27 @@ def known_client_ids(tx: Transaction, ids: Sequence[str]) -> dict[str, bool]:
     query = "SELECT client_id FROM turn WHERE space = :space {} AND client_id IN ({{}})"
     here = {ids_by_form[form] for (form,) in tx.among(query.format("AND tombstone IS NULL"), ids_by_form)}
     return {ids_by_form[form]: ids_by_form[form] not in here for (form,) in tx.among(query.format(""), ids_by_form)}
+
+
+def client_turns(tx: Transaction, ids: Sequence[str]) -> dict[str, list[ClientTurn]]:
+    """Return the turns of any session that have these client ids, forgotten ones too; other ids are left out."""
+    key = digests.key_of(tx) if ids else b""
+    ids_by_form = digests.stored_ids(key, ids)
+    query = (
+        "SELECT r.client_id, s.name, r.content, r.said_at, r.dated, r.tombstone IS NOT NULL, r.purged_at IS NOT NULL"
+        " FROM turn r JOIN session s ON s.space = r.space AND s.id = r.session"
+        " WHERE r.space = :space AND r.client_id IN ({})"
+    )
+    found: dict[str, list[ClientTurn]] = {}
+    for form, session, content, said_ms, is_dated, is_forgotten, is_purged in tx.among(query, ids_by_form):
+        turn = ClientTurn(
+            session=session,
+            content=None if is_purged else content,
+            said_at=from_ms(said_ms) if is_dated else None,
+            forgotten=bool(is_forgotten),
+        )
+        found.setdefault(ids_by_form[form], []).append(turn)
+    return found
 
 
 def stored_calls(tx: Transaction, session: str, ids: Sequence[str]) -> set[str]:

@@ -84,6 +84,8 @@ class Mortal:
         self.imported = memory.imported
         self.note_import = memory.note_import
         self.secret = memory.secret
+        self.client_turns = memory.client_turns
+        self.session_turns = memory.session_turns
 
     async def record_turns(self, turns: Sequence[Any], *, session: str) -> Recorded:
         if self._lives == 0:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from mcp_memory.core.config import Settings, load_settings
+from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import NewTurn
 from mcp_memory.integrations.importers.history import ImportOptions, preview_file, source_of
 from mcp_memory.integrations.importers.report import FileReport, HistorySize, estimate_cost
@@ -117,7 +118,9 @@ def test_a_dry_run_says_what_would_be_stored(file: File) -> None:
 
 
 def test_a_dry_run_refuses_what_an_import_would_and_knows_what_it_knows(file: File) -> None:
-    assert seen(file(b"nonsense\n")).state == "refused"
+    assert seen(file(b'{"role": "user"}\n{"role": "user", "content": "a"}\n')).state == "refused"
+    with pytest.raises(InvalidInput, match="looks like text without JSON"):
+        seen(file(b"nonsense\n"))
     path = file(jsonl([turn("a")]))
     known = Imported(path=str(path), sha256="", modified=1_700_000_000_000, turns=1, at=AT)
     assert seen(path, files=[known]).state == "known"

@@ -366,3 +366,19 @@ def test_a_turn_that_cannot_be_stored_costs_that_turn_alone(home: Path, tmp_path
     path = written(tmp_path, "claude-code", [("user", "One"), ("assistant", "\u200b\u2060"), ("user", "Two")])
     (done,) = followed(home, path)
     assert (done.stored, done.offset) == (2, path.stat().st_size)
+
+
+def test_a_turn_whose_id_another_session_has_for_other_words_is_kept_under_its_own_session(
+    tmp_path: Path, home: Path
+) -> None:
+    first = written(tmp_path / "a", "claude-code", [("user", "Count the ships."), ("assistant", "There are nine.")])
+    other = "7b2a9c1e-8d1b-4c5a-9e77-1b2c3d4e5f60"
+    second = tmp_path / "b" / f"{other}.jsonl"
+    second.parent.mkdir()
+    second.write_bytes(data(claude([("user", "Count the ships."), ("assistant", "There are ten now.")], id=other)))
+    for _ in range(2):
+        followed(home, first, second, again=True)
+    assert turns(home) == {
+        "claude-code-3f2a9c1e": [("user", "Count the ships."), ("assistant", "There are nine.")],
+        "claude-code-7b2a9c1e": [("assistant", "There are ten now.")],
+    }

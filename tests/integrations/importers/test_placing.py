@@ -24,7 +24,7 @@ def says(content: str = "ok", **more: Any) -> ImportedTurn:
 
 def placed(*told: ImportedTurn, default: str | None = "file", start: datetime = START) -> list[tuple[str, NewTurn]]:
     places = TurnPlacement(default=default, start=start)
-    return [places.place(one) for one in told]
+    return [(one.session, one.turn) for one in map(places.place, told)]
 
 
 def ids(*told: ImportedTurn, **more: Any) -> list[str | None]:
@@ -92,7 +92,7 @@ def test_without_a_default_a_turn_must_name_its_session() -> None:
 def test_a_name_that_is_no_file_name_is_changed_and_two_stay_two() -> None:
     places = TurnPlacement(default=None, start=START)
     names = ["agent:main", "agent/main", "con", "x" * 200, "x" * 201, "会" * 90, "///", "fine"]
-    kept = [places.place(says(session=name))[0] for name in names]
+    kept = [places.place(says(session=name)).session for name in names]
     assert len(set(kept)) == len(names)
     assert (kept[0], kept[-1]) == ("agent-main-f331f0", "fine")
     assert places.renamed == dict(zip(names[:-1], kept[:-1], strict=True))

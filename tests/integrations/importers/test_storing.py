@@ -172,7 +172,7 @@ def test_with_skip_bad_the_rest_is_stored_and_what_is_wrong_is_counted_and_liste
         "stored",
         3,
         31,
-        20,
+        2,
         "line 2, turns[1]: role is 'x', and has to be user, assistant, system or tool.",
     )
     assert contents(home) == {"trip": ["a", "b", "c"]}

@@ -24,6 +24,7 @@ from mcp_memory.core.text import one_line
 from mcp_memory.integrations.importers.chat import (
     CALLS,
     HIDDEN,
+    NOT_REMEMBERED,
     RESULTS,
     THOUGHTS,
     Chat,
@@ -48,7 +49,6 @@ from mcp_memory.integrations.importers.records import (
 )
 from mcp_memory.integrations.importers.statements import statement
 
-FORGET_ME = "conversations marked as not to be remembered"
 _WHOLE = {".*", "(?s).*", "^.*$", "(?s)^.*$", r"[\s\S]*"}
 OLD_CANVAS = "earlier versions of canvas documents"
 _NO_TALK = {
@@ -69,7 +69,7 @@ _NO_TALK = {
 def chatgpt_records(source: SourceValue, skipped: SkippedParts) -> Iterator[AnyRecord]:
     """Yield the records of a conversation, unless it is not to be remembered."""
     if find(source.value, "is_do_not_remember") is True:
-        skipped.left_out[FORGET_ME] += 1
+        skipped.left_out[NOT_REMEMBERED] += 1
     else:
         yield from CHAT.records(source, skipped)
 

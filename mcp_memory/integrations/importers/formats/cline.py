@@ -86,6 +86,8 @@ def _user_parts(parts: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         yield from ({"type": WORDS, "text": words} for words in typed)
         if _CONTENT.search(text):
             yield {"type": ATTACHED}
+            if not typed:
+                continue
         head = _RESULT_HEAD.match(text)
         if part["type"] == "tool_result":
             if not typed:

@@ -1,0 +1,116 @@
+"""What was imported is recognised, whether its times could be read or not, and wherever its file is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.integrations.importers.conftest import brought, contents, jsonl, rows, turn
+
+File = Callable[..., Path]
+START = datetime(2026, 5, 7, 8, 0, tzinfo=UTC)
+AT = START.isoformat()
+
+
+@pytest.mark.parametrize("key", ["createdAt", "ts", "time", "date", "create_time"])
+@pytest.mark.parametrize("value", [AT, START.timestamp(), int(START.timestamp() * 1000)])
+def test_a_time_is_read_under_the_names_that_programs_use(key: str, value: Any, file: File, tmp_path: Path) -> None:
+    brought(tmp_path / "home", file(jsonl([turn("hi", **{key: value})])))
+    assert [row[4] for row in rows(tmp_path / "home")["trip"]] == [START]
+
+
+def _history(words: list[str], *, dated: bool, ids: bool) -> bytes:
+    return jsonl(
+        [
+            turn(
+                text,
+                **({"said_at": (START + timedelta(minutes=n)).isoformat()} if dated else {}),
+                **({"id": f"m{n}"} if ids else {}),
+            )
+            for n, text in enumerate(words)
+        ]
+    )
+
+
+@given(
+    words=st.lists(st.sampled_from(["The kiln is hot.", "The tide is low.", "Call Ines."]), min_size=1, max_size=6),
+    orders=st.sampled_from([(True, False), (False, True)]),
+    ids=st.booleans(),
+)
+@settings(max_examples=8, deadline=None)
+def test_a_history_is_stored_once_whether_its_times_were_read_or_not(
+    words: list[str], orders: tuple[bool, bool], ids: bool, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("again")
+    path = folder / "history.jsonl"
+    path.write_bytes(_history(words, dated=orders[0], ids=ids))
+    brought(folder / "home", path)
+    path.write_bytes(_history(words, dated=orders[1], ids=ids))
+    done = brought(folder / "home", path)
+    assert contents(folder / "home") == {"trip": words}
+    assert (done.stored, done.duplicates) == (0, len(words))
+
+
+def test_words_that_are_said_again_later_in_another_file_are_kept(file: File, tmp_path: Path) -> None:
+    home, later = tmp_path / "home", (START + timedelta(days=1)).isoformat()
+    brought(home, file(jsonl([turn("Yes.", said_at=AT)]), "may.jsonl"))
+    for _ in range(2):
+        brought(home, file(jsonl([turn("Yes.", said_at=later)]), "june.jsonl"), again=True)
+    brought(home, file(jsonl([turn("Yes.", said_at=AT), turn("Yes.", said_at=later)]), "all.jsonl"))
+    assert contents(home) == {"trip": ["Yes.", "Yes."]}
+
+
+def _in(folder: Path, *words: str) -> Path:
+    folder.mkdir(exist_ok=True)
+    path = folder / "history.jsonl"
+    path.write_bytes(jsonl([turn(text, session=None) for text in words]))
+    return path
+
+
+def test_files_of_one_name_in_different_folders_are_sessions_of_their_own(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    for folder, words in (("hive", "Bees swarm."), ("loom", "Warp the loom."), ("hive", "Bees swarm.")):
+        brought(home, _in(tmp_path / folder, words), again=True)
+    found = contents(home)
+    assert sorted(found.values()) == [["Bees swarm."], ["Warp the loom."]]
+    assert found["history"] == ["Bees swarm."]
+    [other] = found.keys() - {"history"}
+    assert other.startswith("loom-history-")
+    brought(home, _in(tmp_path / "loom", "Warp the loom.", "Weave."))
+    assert contents(home)[other] == ["Warp the loom.", "Weave."]
+
+
+def test_a_file_that_was_moved_and_has_grown_goes_on_in_its_session(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    path = _in(tmp_path / "desk", "Bees swarm.")
+    brought(home, path)
+    path.unlink()
+    brought(home, _in(tmp_path / "shelf", "Bees swarm.", "They left."))
+    assert contents(home) == {"history": ["Bees swarm.", "They left."]}
+
+
+def test_turns_of_an_earlier_version_are_recognised(
+    tmp_path: Path, file: File, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mcp_memory.integrations.importers import history
+
+    new = history._content_ids  # pyright: ignore[reportPrivateUsage]
+
+    def old(session: Any, said: Any) -> tuple[str, tuple[str, ...]]:
+        return new(session, said)[1][0], ()
+
+    home, words = tmp_path / "home", ["Yes.", "Yes.", "No."]
+    path = file(_history(words, dated=True, ids=False))
+    with monkeypatch.context() as patch:
+        patch.setattr(history, "_content_ids", old)
+        brought(home, path)
+    again = brought(home, path, again=True)
+    assert (again.stored, again.duplicates) == (0, 3)
+    assert Counter(contents(home)["trip"]) == {"Yes.": 2, "No.": 1}

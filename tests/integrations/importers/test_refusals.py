@@ -1,0 +1,113 @@
+"""What is said of a file from which nothing can be imported, and that nothing is stored of it."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.integrations.importers.format_table import table
+from tests.integrations.importers.conftest import brought, jsonl, seen, turn
+
+File = Callable[..., Path]
+
+
+def refused(path: Path, tmp_path: Path, **asked: Any) -> str:
+    with pytest.raises(InvalidInput) as error:
+        brought(tmp_path / "home", path, **asked)
+    return str(error.value).removeprefix(f"{path} ")
+
+
+def export(*messages: dict[str, Any]) -> bytes:
+    nodes = {f"n{nth}": {"message": one, "parent": None} for nth, one in enumerate(messages)}
+    return json.dumps([{"conversation_id": "c", "title": "Kilns", "mapping": nodes}]).encode()
+
+
+def test_a_file_whose_messages_yield_no_turn_is_an_error_that_names_the_format_it_was_taken_for(
+    file: File, tmp_path: Path
+) -> None:
+    path = file(export({"author": {"role": "narrator"}, "content": {"parts": ["Hello"]}}), "conversations.json")
+    said = refused(path, tmp_path)
+    assert said.startswith(
+        "contains no message that can be imported. It was taken for an export of ChatGPT. Left out: "
+    )
+    assert "hidden messages and instructions (1)" in said
+
+
+@pytest.mark.parametrize("data", [b"[]", b'{"results": []}', b'{"sessions": []}'])
+def test_json_without_anything_in_it_is_an_error(data: bytes, file: File, tmp_path: Path) -> None:
+    assert "of no known format" in refused(file(data), tmp_path) or "no message" in refused(file(data), tmp_path)
+
+
+def test_markdown_of_no_known_format_is_an_error(file: File, tmp_path: Path) -> None:
+    said = refused(file(b"# Notes\n\nThe hives need a roof.\n", "notes.md"), tmp_path)
+    assert said.startswith("looks like Markdown, which is of no known format. `mcp-memory import --help`")
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "what"),
+    [
+        ("result.json", {"type": "personal_chat", "messages": [{"from": "Ines", "text": "Hi"}]}, "Telegram"),
+        ("general.json", [{"type": "message", "user": "U02ABCDEF", "ts": "1742464000.1", "text": "Hi"}], "Slack"),
+        ("c1.json", {"guild": {"id": "1"}, "channel": {"id": "2"}, "messages": [{"content": "Hi"}]}, "Discord"),
+        ("message_1.json", {"messages": [{"sender_name": "Ines", "timestamp_ms": 1, "content": "Hi"}]}, "Facebook"),
+    ],
+)
+def test_the_export_of_a_messenger_is_named(name: str, data: Any, what: str, file: File, tmp_path: Path) -> None:
+    said = refused(file(json.dumps(data).encode(), name), tmp_path)
+    assert f"looks like an export of {what}" in said
+    assert "Messages between people are not imported; to import them, convert it to lines of JSON" in said
+
+
+@pytest.mark.parametrize(
+    "line", ["[20.03.26, 09:46:40] Ines: Hi", "3/20/26, 9:46 - Ines: Hi", "\u200e[20/03/2026, 09:46:40] Ines: Hi"]
+)
+def test_a_chat_of_whatsapp_is_named(line: str, file: File, tmp_path: Path) -> None:
+    said = refused(file(f"{line}\n{line}\n".encode(), "_chat.txt"), tmp_path)
+    assert said.startswith("looks like an export of WhatsApp")
+
+
+def test_json_of_no_known_format_is_described_in_one_sentence_and_not_line_by_line(file: File, tmp_path: Path) -> None:
+    said = refused(file(jsonl([{"url": f"https://hive.example/{n}", "title": "Bees"} for n in range(2_000)])), tmp_path)
+    assert said.startswith("looks like JSON with the fields url, title, which is of no known format.")
+    assert len(said) < 400
+
+
+def test_problems_of_one_kind_are_one_line_with_their_number_and_the_first_place(file: File, tmp_path: Path) -> None:
+    wrong = [{"role": f"narrator {n}", "content": "x"} for n in range(30)]
+    done = brought(tmp_path / "home", file(jsonl([turn("a"), *wrong, {"role": "user"}])))
+    assert (done.state, done.bad, len(done.wrong)) == ("refused", 31, 2)
+    assert done.wrong[0].startswith("line 2: role is 'narrator 0', and has to be")
+    assert done.wrong[0].endswith("(29 more like this)")
+
+
+def test_an_archive_without_a_known_format_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "export.zip"
+    with zipfile.ZipFile(path, "w") as packed:
+        packed.writestr("users.json", '[{"name": "Ines"}]')
+    assert "looks like a zip archive, which is of no known format" in refused(path, tmp_path)
+
+
+def test_an_archive_of_a_known_format_is_read_whatever_its_files_are_called(tmp_path: Path) -> None:
+    path = tmp_path / "chats.zip"
+    chat = {
+        "conversationId": "c",
+        "messages": [{"messageId": "m", "isCreatedByUser": True, "text": "Hi", "createdAt": "2026-03-20T09:46:40Z"}],
+    }
+    with zipfile.ZipFile(path, "w") as packed:
+        packed.writestr("Tuning.json", json.dumps(chat))
+        packed.writestr("settings.json", '{"theme": "dark"}')
+    found = seen(path)
+    assert (found.turns, found.bad, found.skipped.left_out) == (1, 0, {"values in other files of the archive": 1})
+
+
+def test_of_formats_that_recognise_the_same_values_the_stricter_is_tried_first() -> None:
+    order = list(table())
+    for name, form in table().items():
+        assert set(form.before) <= table().keys()
+        assert all(order.index(name) < order.index(later) for later in form.before)
