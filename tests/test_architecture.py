@@ -204,7 +204,8 @@ def test_each_vendor_library_is_imported_in_its_place() -> None:
 
 
 def test_sql_lives_under_store_and_nowhere_else() -> None:
-    outside = {file: source for file, source in SOURCES.items() if not file.startswith("store/")}
+    elsewhere = ("store/", "integrations/importers/sqlite_file.py")  # the second reads databases of other programs
+    outside = {file: source for file, source in SOURCES.items() if not file.startswith(elsewhere)}
     assert {
         (file, text) for file, source in outside.items() for text in strings_of(source) if SQL.search(text)
     } == set()

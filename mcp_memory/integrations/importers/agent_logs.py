@@ -77,7 +77,9 @@ _ASKS_BACK = re.compile(r"The user wants to clarify these questions\.")
 
 def is_claude_code_line(value: Any) -> bool:
     line = object_of(value)
-    return line is not None and isinstance(line.get("type"), str) and ("sessionId" in line or "leafUuid" in line)
+    if line is None or "parts" in part_of(line, "message"):  # a session of Qwen Code
+        return False
+    return isinstance(line.get("type"), str) and ("sessionId" in line or "leafUuid" in line)
 
 
 def claude_code_records(line: LogLine) -> Iterator[LogRecord]:

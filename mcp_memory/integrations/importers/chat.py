@@ -85,9 +85,11 @@ WORDS, CALL, RESULT, IMAGE = "words", "call", "result", "image"
 PARTS: Mapping[str, str] = {
     **dict.fromkeys(("text", "input_text", "output_text", "markdown"), WORDS),
     **dict.fromkeys(("thinking", "redacted_thinking", "think", "thought", "reasoning", "summary_text"), THOUGHTS),
-    **dict.fromkeys(("tool_use", "tool_call", "tool-call", "toolcall", "function_call", "tool-invocation"), CALL),
+    **dict.fromkeys(
+        ("tool", "tool_use", "tool_call", "tool-call", "toolcall", "function_call", "tool-invocation"), CALL
+    ),
     **dict.fromkeys(("tool_result", "tool-result", "toolresult", "function_call_output"), RESULT),
-    **dict.fromkeys(("step-start", "step-finish", "snapshot", "patch"), HIDDEN),
+    **dict.fromkeys(("step-start", "step-finish", "snapshot", "patch", "agent", "subtask", "retry"), HIDDEN),
     **{kind: kind for kind in (WORDS, CALL, RESULT, IMAGE, THOUGHTS, HIDDEN, INJECTED, ATTACHED)},  # as `split` says
 }
 """What a part of a content is, by its type in lower case: one of the kinds above, or the category in which it is

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import atexit
 import json
+import shutil
+import sqlite3
+import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +51,23 @@ CATEGORIES: Mapping[str, str] = {
 """Short names of categories in `expected.json`; others are written out. `parts` are content parts that are not text."""
 
 
+@cache
+def folder_of(fixture: str) -> Path:
+    """Return the folder of a fixture, in a copy in which each `<name>.sql` is the database `<name>`, if it has any."""
+    scripts = list((FOLDER / fixture).rglob("*.sql"))
+    if not scripts:
+        return FOLDER / fixture
+    copy = Path(tempfile.mkdtemp(prefix="mcp-memory-fixture-")) / fixture
+    atexit.register(shutil.rmtree, copy.parent)
+    shutil.copytree(FOLDER / fixture, copy)
+    for script in copy.rglob("*.sql"):
+        with closing(sqlite3.connect(script.with_suffix(""))) as database:
+            database.executescript(script.read_text(encoding="utf-8"))
+    return copy
+
+
 def files(fixture: str) -> list[ImportSource]:
-    with sources([FOLDER / fixture], "auto") as found:
+    with sources([folder_of(fixture)], "auto") as found:
         assert all(isinstance(source, ImportSource) for source in found), found
         return [source for source in found if isinstance(source, ImportSource)]
 

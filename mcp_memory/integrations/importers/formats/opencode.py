@@ -1,0 +1,90 @@
+"""Sessions of opencode as `opencode export` prints them; `opencode_db` and `opencode_files` read its storage.
+
+    {info: {id, title, parentID, revert: {messageID}, time: {created}}, messages: [{info, parts}]}
+    info    {id, role, time: {created}, summary}
+    part    {type: text | reasoning | tool | file | …, text, synthetic, callID, tool, state: {input, output}}
+
+Ids ascend with time. Messages from `revert.messageID` on were undone. Sessions with a parent are of sub-agents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from mcp_memory.integrations.importers.chat import (
+    ATTACHED,
+    BRANCHES,
+    INJECTED,
+    SUB_AGENTS,
+    SUMMARIES,
+    Chat,
+    Message,
+)
+from mcp_memory.integrations.importers.format import AnyRecord, Format, first_of, has
+from mcp_memory.integrations.importers.records import SkippedParts, SourceValue, find, items_of, object_of
+
+
+def _conversations(value: Any) -> Iterator[Any]:
+    """Yield the session with its messages in order, those marked that were undone."""
+    undone = find(value, "info.revert.messageID")
+    messages = sorted(
+        (message for message in map(object_of, items_of(value, "messages")) if message is not None),
+        key=lambda message: str(find(message, "info.id")),
+    )
+    yield {
+        **value,
+        "messages": [
+            {**message, "undone": isinstance(undone, str) and str(find(message, "info.id")) >= undone}
+            for message in messages
+        ],
+    }
+
+
+def _left_out(message: Message) -> str | None:
+    if message.get("undone") is True:
+        return BRANCHES
+    return SUMMARIES if find(message, "info.summary") is True else None
+
+
+def _parts(message: Message) -> Iterator[Any]:
+    for part in map(object_of, items_of(message, "parts")):
+        if part is None:
+            continue
+        if part.get("synthetic") is True or part.get("ignored") is True:
+            yield {"type": INJECTED}
+        elif part.get("type") == "file" and not str(part.get("mime")).startswith("image/"):
+            yield {"type": ATTACHED}
+        else:
+            yield part
+
+
+def session_records(source: SourceValue, skipped: SkippedParts) -> Iterator[AnyRecord]:
+    """Yield the records of a session, unless it is a sub-agent's."""
+    if find(source.value, "info.parentID") is not None:
+        skipped.left_out[SUB_AGENTS] += len(items_of(source.value, "messages"))
+    else:
+        yield from _CHAT.records(source, skipped)
+
+
+_CHAT = Chat(
+    client="opencode",
+    expected="session of opencode, with its messages",
+    conversations=_conversations,
+    id=("info.id",),
+    title=("info.title",),
+    began=("info.time.created",),
+    key=("info.id",),
+    role=("info.role",),
+    time=("info.time.created",),
+    split=_parts,
+    joined="\n\n",
+    left_out=_left_out,
+)
+
+FORMAT = Format(
+    title="a session of opencode",
+    found="what `opencode export` prints",
+    matches=lambda value: has("info.id")(value) and first_of("messages", has("info.role", parts=list))(value),
+    records=session_records,
+)
