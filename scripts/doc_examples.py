@@ -6,6 +6,7 @@ Text between these marks is generated:
     ```console                  lines that begin with `$ ` are commands, run in this folder; the rest is their output
     <!-- settings -->           a table of all settings; ends with <!-- end -->
     <!-- commands -->           all commands with their options; ends with <!-- end -->
+    <!-- formats -->            a table of the formats that can be imported; ends with <!-- end -->
 
 The examples of a page are one sequence, which starts with an empty memory. The clock advances a minute with each call,
 so that every answer is the same each time. `<fixtures/…>` in an argument is
@@ -39,6 +40,7 @@ from click.testing import CliRunner
 from mcp_memory import open_memory
 from mcp_memory.cli.main import GROUPS, program
 from mcp_memory.core.config import Settings
+from mcp_memory.integrations.importers.format_table import table
 from mcp_memory.server.tools import TOOLS
 from mcp_memory.testing import FixedClock
 
@@ -57,7 +59,7 @@ def rendered(page: str) -> str:
         page = anyio.run(_with_answers, page)
     with tempfile.TemporaryDirectory() as home:
         page = CONSOLE.sub(lambda block: _session(block[1], Path(home) / ".mcp-memory"), page)
-    for mark, made in (("settings", settings), ("commands", commands)):
+    for mark, made in (("settings", settings), ("commands", commands), ("formats", import_formats)):
         page = re.sub(
             rf"(?<=^<!-- {mark} -->\n).*?(?=^<!-- end -->$)",
             lambda _, made=made: f"\n{made()}\n",
@@ -126,6 +128,15 @@ def _cut(shown: list[str], real: list[str]) -> str:
     if shown[-1:] == ["…"] and len(real) >= len(shown):
         real = [*real[: len(shown) - 1], "…"]
     return "".join(f"{line}\n" for line in real)
+
+
+def import_formats() -> str:
+    """Return a table of the formats that can be imported."""
+    forms = sorted(table().items())
+    lines = [
+        f"| `{name}` | {form.title.removeprefix('a ').removeprefix('an ')} | {form.found} |" for name, form in forms
+    ]
+    return "\n".join(["| `--format` | what | where it is |", "|---|---|---|", *lines, ""])
 
 
 def _filled(value: Any) -> Any:

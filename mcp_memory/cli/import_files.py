@@ -178,7 +178,7 @@ def _files_of_formats(folder: Path, layout: str) -> list[Path]:
     """Return the files in a folder that are conversations of an unpacked export, or of another known format."""
     if layout in NOTES:
         return []
-    return [*unpacked_conversations(folder), *files_of_formats(folder)]
+    return [*unpacked_conversations(folder), *files_of_formats(folder, layout)]
 
 
 def _is_notes_folder(file: Path, layout: str) -> bool:
@@ -268,6 +268,7 @@ def _preview(sources: Sequence[Source], asked: ImportOptions, report: _ImportSum
                             name=str(source.path),
                             position=before,
                             secret=of_logs,
+                            is_named=source.is_named,
                             **both,
                         )
                     )

@@ -1,15 +1,19 @@
 """Imports histories kept elsewhere: read, checked, stored once, and recorded as imported.
 
-    reader           a file as JSON values or notes, streamed: lines, documents, archives, folders
-    formats          the table of formats, and how a value's format is recognised
+    format           what a format is: how a file is recognised, and a function that yields records
+    formats/         the formats, a module each
+    format_table     the table of formats; recognises files and values
+    chat             reads conversations by a description of their fields
     records          what every format yields: turns, results, statements, problems; generic JSON turns
-    chat_exports     exports of ChatGPT and Claude.ai
-    other_memories   mem0, basic-memory, MemPalace and the reference memory server
+    statements       statements and texts of other programs, as records
+    reader           a file as JSON values or notes, streamed: lines, documents, archives, folders
+    sqlite_file      databases of other programs
     history          checks a whole file, then stores it
     agent_logs       the log formats of Claude Code, Codex and Gemini CLI; log_lines: their common part
     log_file         finds logs of coding agents and reads their new lines
     follow           stores the new part of a log, once or as it is written
     report           the result of an import, and the estimated cost of extraction
+    refusals         what is said of a file from which nothing can be imported
 
 Extraction processes imported turns like any other turns.
 """

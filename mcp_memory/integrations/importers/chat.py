@@ -133,7 +133,7 @@ class Talk:
         )
 
     def time(self, fields: Any, keys: Keys) -> datetime | None:
-        return parse_time({key: find(fields, key) for key in keys}, tuple(keys), self.skipped)
+        return read_time(fields, keys, self.skipped)
 
     def title(self, name: str | None) -> Iterator[ImportedTurn]:
         """Yield the title, unless generic, as a turn of role `system`: searches find it, but models do not read it."""
@@ -372,9 +372,7 @@ class Chat:
         if self.is_last_current and last is None:
             last = list(nodes)[-1] if nodes else None
         quiet = SkippedParts()
-        time = {key: parse_time({path: find(message, path) for path in self.time}, tuple(self.time), quiet)
-                for key, message in messages.items()}  # fmt: skip
-        return walk_path(before, last, time.get)
+        return walk_path(before, last, lambda key: read_time(messages.get(key), self.time, quiet))
 
     def _node_id(
         self, nodes: Mapping[str | int, Message], messages: Mapping[str | int, Message], key: str | int
@@ -571,6 +569,11 @@ def _id(thing: Any, keys: Keys) -> str | None:
         if (id := id_of({"id": value}, "id")) is not None:
             return id
     return None
+
+
+def read_time(fields: Any, keys: Keys, skipped: SkippedParts) -> datetime | None:
+    """Return the first readable time under dotted keys."""
+    return parse_time({key: find(fields, key) for key in keys}, tuple(keys), skipped)
 
 
 def walk_path(before: Mapping[T, T | None], last: T | None, time: Callable[[T], datetime | None]) -> list[T]:

@@ -35,6 +35,7 @@ from mcp_memory.integrations.importers.log_file import (
 )
 from mcp_memory.integrations.importers.log_lines import is_own, is_stand_in
 from mcp_memory.integrations.importers.records import Agent, ImportedResult, ImportedTurn, session_name
+from mcp_memory.integrations.importers.refusals import refuse_log
 from mcp_memory.integrations.importers.report import (
     FileReport,
     HistorySize,
@@ -311,8 +312,11 @@ def preview_log(
     position: FollowedLog | None,
     within: HistorySize | None = None,
     secret: bytes = b"",
+    is_named: bool = False,
 ) -> FileReport:
     """Return what `follow_log` would store, and the estimated cost of extraction. Stores nothing; blocks.
+
+    Raises InvalidInput for a log that was named and has no message.
 
     Turns that are already stored in another session are counted too. If given, `within` sums up all previewed files.
     """
@@ -323,6 +327,8 @@ def preview_log(
         done.kept += len(results)
         for turn in turns.values():
             size.add(str(done.session), turn)
+    if is_named and done.is_unreadable:
+        raise InvalidInput(refuse_log(name, client))
     if position is not None and not (done.turns or done.kept):
         return done.report(name, "known")
     return done.report(name, "seen", noise=size.noise, cost=estimate_cost(size, settings, price))

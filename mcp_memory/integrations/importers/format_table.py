@@ -16,7 +16,7 @@ from pathlib import Path
 
 from mcp_memory.integrations.importers import formats
 from mcp_memory.integrations.importers.format import AnyRecord, Format, Unit
-from mcp_memory.integrations.importers.reader import first_value, is_conversations, read_head
+from mcp_memory.integrations.importers.reader import first_value, is_conversations, read_head, read_text_head
 from mcp_memory.integrations.importers.records import (
     OTHER_MEMBERS,
     OTHER_TEXTS,
@@ -65,33 +65,39 @@ def whole_file_format(path: Path, format: str = "auto") -> Format | None:  # noq
     for unit in ("path", "document"):
         if form := next((form for form in _tried(unit) if form.path and _is_at(form, place)), None):
             return form
-    candidates = [form for form in _tried("lines") if _is_at(form, place)]
+    candidates = [form for form in _tried("lines") if _is_at(form, place)] if path.suffix != ".md" else []
     lines = read_head(path) if candidates else []
     return next((form for form in candidates if lines and form.matches(lines)), None)
 
 
-def files_of_formats(folder: Path) -> Iterator[Path]:
-    """Yield the files in a folder and its subfolders that are read as a whole, by name. Links are not followed."""
+def files_of_formats(folder: Path, format: str = "auto") -> Iterator[Path]:  # noqa: A002
+    """Yield the files of known formats (or of one format) in a folder and its subfolders. Links are not followed.
+
+    Not yielded are files whose names are those of an export's conversations, and texts whose format has no path.
+    """
+    forms = [form for name, form in table().items() if format in ("auto", name)]
     for parent, folders, files in os.walk(folder.absolute()):
         folders[:] = sorted(name for name in folders if name not in _NO_FOLDERS)
-        for path in (Path(parent, name) for name in sorted(files)):
-            if not path.is_file():
-                continue
-            if _is_of_a_format(path):
-                yield path
+        yield from (
+            path
+            for name in sorted(files)
+            if (path := Path(parent, name)).is_file() and _format_in_folder(path) in forms
+        )
 
 
-def _is_of_a_format(path: Path) -> bool:
-    """Return whether a file in a folder is of a format, by its path, its first lines, or its first JSON value."""
+def _format_in_folder(path: Path) -> Format | None:
+    """Return the format of a file in a folder: by its path, its first lines, its head, or its first JSON value."""
+    if path.suffix not in (".json", ".md"):
+        return whole_file_format(path)
     place = path.as_posix()
-    if any(form.path and form.unit != "lines" and _is_at(form, place) for form in table().values()):
-        return True
-    if path.suffix == ".jsonl":
-        return whole_file_format(path) is not None
-    if path.suffix != ".json" or is_conversations(path) or path.stat().st_size > _LARGEST_GUESS:
-        return False
-    value = first_value(path)
-    return any(form.matches(value) for form in _tried("value") if not form.path)
+    if (form := whole_file_format(path)) is not None or is_conversations(path):
+        return form
+    if path.suffix == ".md":
+        tried = [form for form in _tried("text") if form.path and _is_at(form, place)]
+        head = read_text_head(path) if tried else ""
+        return next((form for form in tried if form.matches(head)), None)
+    value = first_value(path) if path.stat().st_size <= _LARGEST_GUESS else None
+    return next((form for form in _tried("value") if _is_at(form, place) and form.matches(value)), None)
 
 
 def value_records(source: SourceValue, format: str, skipped: SkippedParts) -> Iterator[AnyRecord]:  # noqa: A002

@@ -344,12 +344,17 @@ def survey(
     return contents
 
 
+def _unit(format: str) -> str | None:  # noqa: A002
+    form = table().get(format)
+    return None if form is None else form.unit
+
+
 def _layout(source: ImportSource, options: ImportOptions) -> Layout | Format:
     whole = None if source.is_folder else whole_file_format(source.path, options.format)
     if whole is not None:
         return whole
     seen = layout_of(source)  # also with a given format, because it refuses a file that is not text
-    if seen == "notes" and options.format in ("jsonl", "seed", "chatgpt", "claude-ai", "memory-server", "mem0"):
+    if seen == "notes" and _unit(options.format) == "value":
         raise InvalidInput(f"{source.name} is Markdown. Leave --format out, or say basic-memory or mempalace.")
     if options.format not in ("jsonl", "seed"):
         return seen

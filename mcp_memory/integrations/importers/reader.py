@@ -392,6 +392,15 @@ def read_head(path: Path) -> list[dict[str, Any]]:
     return head
 
 
+def read_text_head(path: Path) -> str:
+    """Return the first 64 KiB of a file as text. Raises InvalidInput if it cannot be read."""
+    try:
+        with open_regular(path) as stream:
+            return stream.read(_HEAD).removeprefix(_BOM).decode("utf-8", "replace")
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error.strerror or error}.") from None
+
+
 def whole_lines(source: ImportSource, on_read: ReadProgress) -> Iterator[SourceValue | ImportProblem]:
     """Yield the objects of all lines as one list, after the problems of lines that are none."""
     lines: list[Any] = []

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.integrations.importers.format_table import table
+from mcp_memory.integrations.importers.format_table import files_of_formats, table
 from tests.integrations.importers.conftest import brought, jsonl, seen, turn
 
 File = Callable[..., Path]
@@ -111,3 +111,19 @@ def test_of_formats_that_recognise_the_same_values_the_stricter_is_tried_first()
     for name, form in table().items():
         assert set(form.before) <= table().keys()
         assert all(order.index(name) < order.index(later) for later in form.before)
+
+
+def test_in_a_folder_only_files_of_known_formats_are_found(tmp_path: Path) -> None:
+    (tmp_path / "node_modules").mkdir()
+    history = "# aider chat started at 2026-01-14 20:03:11\n\n#### hello  \n\nHello.\n"
+    for name, text in (
+        ("README.md", "# Hives\n"),
+        (".aider.chat.history.md", history),
+        ("node_modules/.aider.chat.history.md", history),
+        ("package.json", '{"name": "hives"}'),
+        ("odd.json", "{"),
+        ("lines.jsonl", '{"a": 1}\n'),
+    ):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    assert [path.name for path in files_of_formats(tmp_path)] == [".aider.chat.history.md"]
+    assert list(files_of_formats(tmp_path, "deepseek")) == []
