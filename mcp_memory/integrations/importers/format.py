@@ -16,6 +16,7 @@ from mcp_memory.integrations.importers.records import (
     SourceValue,
     find,
     items_of,
+    list_of,
     object_of,
 )
 
@@ -92,7 +93,7 @@ def first_of(key: str, test: Callable[[Any], bool]) -> Callable[[Any], bool]:
 
 def any_line(test: Callable[[Any], bool]) -> Callable[[Any], bool]:
     """Return a test for the first lines of a file, of which one passes the test."""
-    return lambda lines: any(map(test, lines))
+    return lambda lines: any(map(test, list_of(lines) or []))
 
 
 def values_of(thing: Any) -> Iterable[Any]:

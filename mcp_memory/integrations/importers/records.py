@@ -237,15 +237,20 @@ def _time(value: Any) -> datetime | None:
 
 def find(value: Any, path: str) -> Any:
     """Return what is under a dotted path of keys; the value itself for an empty path, None if a key is missing."""
-    for key in path.split(".") if path else ():
-        fields = object_of(value)
-        value = None if fields is None else fields.get(key)
-    return value
+    if "." not in path:
+        return value if not path else value.get(path) if isinstance(value, dict) else None  # pyright: ignore
+    for key in path.split("."):
+        value = value.get(key) if isinstance(value, dict) else None  # pyright: ignore
+    return value  # pyright: ignore
 
 
 def find_first(value: Any, paths: Iterable[str]) -> Any:
     """Return the first thing under these paths that is neither missing nor empty; None if there is none."""
-    return next((found for path in paths if (found := find(value, path)) not in (None, "", [], {})), None)
+    for path in paths:
+        found = find(value, path)
+        if found or (found is not None and not isinstance(found, str | list | dict)):
+            return found
+    return None
 
 
 def object_of(value: object) -> dict[str, Any] | None:
@@ -261,9 +266,9 @@ def part_of(thing: Mapping[str, Any], key: str) -> dict[str, Any]:
     return object_of(thing.get(key)) or {}
 
 
-def items_of(thing: Mapping[str, Any], key: str) -> list[Any]:
+def items_of(thing: Any, key: str) -> list[Any]:
     """Return the list under a key; empty if there is none."""
-    return list_of(thing.get(key)) or []
+    return list_of((object_of(thing) or {}).get(key)) or []
 
 
 def text_of(thing: Mapping[str, Any], *keys: str) -> str | None:

@@ -28,7 +28,7 @@ _THOUGHTS = re.compile(r"-{6,}\n+► \*\*THINKING\*\*.*?-{6,}\n+► \*\*ANSWER\*
 
 def _sessions(text: Any) -> Iterator[Any]:
     starts = list(_START.finditer(str(text)))
-    for start, following in zip(starts, [*starts[1:], None], strict=True):
+    for start, following in zip(starts, [*starts[1:], None], strict=False):
         body = str(text)[start.end() : following.start() if following else None]
         yield {"id": start[1], "began": start[1], "messages": list(_messages(body))}
 

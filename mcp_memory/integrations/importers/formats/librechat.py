@@ -26,7 +26,7 @@ def _flat(messages: list[Any]) -> Iterator[Any]:
 
 def _conversations(value: Any) -> Iterator[Any]:
     messages = list_of(find_first(value, ("messages", "messagesTree")))
-    yield value if messages is None else {**value, "messages": list(_flat(messages))}
+    yield value if messages is None or object_of(value) is None else {**value, "messages": list(_flat(messages))}
 
 
 FORMAT = Format(

@@ -33,7 +33,7 @@ def _conversations(value: Any) -> Iterator[Any]:
         key=lambda message: str(find(message, "info.id")),
     )
     yield {
-        **value,
+        **(object_of(value) or {}),
         "messages": [
             {**message, "undone": isinstance(undone, str) and str(find(message, "info.id")) >= undone}
             for message in messages

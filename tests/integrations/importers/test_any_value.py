@@ -1,0 +1,47 @@
+"""Whatever is in a file, its format yields records, counts it or names a problem; it never raises."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcp_memory.integrations.importers.format import AnyRecord
+from mcp_memory.integrations.importers.format_table import table
+from mcp_memory.integrations.importers.records import SkippedParts, SourceValue
+from tests.json_values import json_values
+
+KEYS = st.sampled_from(
+    ["id", "uuid", "role", "type", "content", "text", "parts", "messages", "message", "parent", "children", "timestamp", "mapping", "chat", "history", "info", "docs", "fragments", "recipient", "author", "name", "files", "output"]
+)
+JSON_FORMATS = [name for name, form in table().items() if form.unit != "text"]
+TEXT_FORMATS = [name for name, form in table().items() if form.unit == "text"]
+
+
+def holder(name: str, value: Any) -> Any:
+    """Return a value in an object that the format may take for a conversation."""
+    chat: Any = {"history": {"messages": value, "currentId": "a"}}
+    inside = ("mapping", "chat_messages", "messages", "fragments", "docs", "memory_files", "results", "entities")
+    found = dict.fromkeys(inside, value) | {"chat": chat, "conversationId": "c", "info": value}
+    return value if table()[name].unit == "lines" else found
+
+
+@pytest.mark.parametrize("name", JSON_FORMATS)
+@given(value=json_values(KEYS))
+@settings(max_examples=25, deadline=None)
+def test_no_json_is_too_strange_for_a_format(name: str, value: Any) -> None:
+    for one in (value, holder(name, value), holder(name, {"a": {"message": value}}), holder(name, [value])):
+        table()[name].matches(one)
+        found = table()[name].records(SourceValue(one, "line 1"), SkippedParts())
+        assert all(isinstance(record, get_args(AnyRecord)) for record in found)
+
+
+@pytest.mark.parametrize("name", TEXT_FORMATS)
+@given(text=st.text(st.sampled_from("# >-*`[]/\n aider chat started at 2026-01-14 20:03:11"), max_size=300))
+@settings(max_examples=25, deadline=None)
+def test_no_text_is_too_strange_for_a_format(name: str, text: str) -> None:
+    table()[name].matches(text)
+    found = table()[name].records(SourceValue(text, "a.md"), SkippedParts())
+    assert all(isinstance(record, get_args(AnyRecord)) for record in found)
