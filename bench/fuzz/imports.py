@@ -20,7 +20,7 @@ from mcp_memory.core.errors import InvalidInput
 from mcp_memory.integrations.clients import json_text, toml_text
 from mcp_memory.integrations.hooks import answers, tool_outputs
 from mcp_memory.integrations.importers import agent_logs
-from mcp_memory.integrations.importers.formats import chatgpt, claude_ai
+from mcp_memory.integrations.importers.format_table import table
 from mcp_memory.integrations.importers.history import ImportOptions, records, source_of, survey
 from mcp_memory.integrations.importers.log_file import LogChunk, agent_of, read_chunks
 from mcp_memory.integrations.importers.log_lines import LogLine, LogState
@@ -77,12 +77,9 @@ def _format(data: bytes) -> None:
     except (ValueError, RecursionError):
         return
     source, skipped = SourceValue(value, "line 1"), SkippedParts()
-    for is_one, read in (
-        (chatgpt.FORMAT.matches, chatgpt.FORMAT.records),
-        (claude_ai.FORMAT.matches, claude_ai.FORMAT.records),
-    ):
-        if is_one(value):
-            list(read(source, skipped))
+    for form in table().values():
+        if form.unit != "text" and (form.unit in ("path", "document") or form.matches(value)):
+            list(form.records(source, skipped))
     list(generic_records(source, skipped))
     list(seed_records(source, skipped))
     for form in agent_logs.FORMATS.values():

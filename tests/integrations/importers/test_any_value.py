@@ -14,7 +14,31 @@ from mcp_memory.integrations.importers.records import SkippedParts, SourceValue
 from tests.json_values import json_values
 
 KEYS = st.sampled_from(
-    ["id", "uuid", "role", "type", "content", "text", "parts", "messages", "message", "parent", "children", "timestamp", "mapping", "chat", "history", "info", "docs", "fragments", "recipient", "author", "name", "files", "output"]
+    [
+        "id",
+        "uuid",
+        "role",
+        "type",
+        "content",
+        "text",
+        "parts",
+        "messages",
+        "message",
+        "parent",
+        "children",
+        "timestamp",
+        "mapping",
+        "chat",
+        "history",
+        "info",
+        "docs",
+        "fragments",
+        "recipient",
+        "author",
+        "name",
+        "files",
+        "output",
+    ]
 )
 JSON_FORMATS = [name for name, form in table().items() if form.unit != "text"]
 TEXT_FORMATS = [name for name, form in table().items() if form.unit == "text"]

@@ -212,3 +212,16 @@ def test_a_file_is_known_for_an_archive_by_its_first_bytes() -> None:
         False,
         False,
     ]
+
+
+def test_memories_and_projects_beside_the_conversations_are_read_too(tmp_path: Path) -> None:
+    folder = EXPORTS.parent / "imports" / "claude-ai-legacy"
+    path = tmp_path / "export.zip"
+    path.write_bytes(
+        zipped(
+            *((name, (folder / name).read_bytes()) for name in ("conversations.json", "memories.json", "projects.json"))
+        )
+    )
+    done = brought(tmp_path / "home", path)
+    assert (done.state, done.statements, done.told) == ("stored", 6, 6)
+    assert [len(talk) for session, talk in contents(tmp_path / "home").items() if "project" in session] == [1]

@@ -1,0 +1,109 @@
+"""Chats of Cursor in its databases, `User/globalStorage/state.vscdb` and `User/workspaceStorage/<id>/state.vscdb`.
+
+    cursorDiskKV   composerData:<chat>        {composerId, name, createdAt, fullConversationHeadersOnly: [{bubbleId}]}
+                                              or, before, with `conversation: [bubble, …]`
+                   bubbleId:<chat>:<bubble>   {bubbleId, type: 1 (user) | 2, text, createdAt, thinking, toolFormerData}
+    ItemTable      workbench.panel.aichat.view.aichat.chatdata   {tabs: [{tabId, chatTitle, bubbles: [bubble, …]}]}
+
+Bubbles that the list of a chat does not name were edited or rewound.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from mcp_memory.integrations.importers.chat import ATTACHED, BRANCHES, CALL, IMAGE, THOUGHTS, WORDS, Chat, Message
+from mcp_memory.integrations.importers.format import Format
+from mcp_memory.integrations.importers.records import (
+    SourceValue,
+    find,
+    find_first,
+    items_of,
+    object_of,
+    part_of,
+    text_of,
+)
+from mcp_memory.integrations.importers.sqlite_file import Database, open_database
+
+_TABS = "workbench.panel.aichat.view.aichat.chatdata"
+
+
+def _load(path: Path) -> Iterator[SourceValue]:
+    with open_database(path) as database:
+        for number, chat in enumerate(_chats(database), start=1):
+            yield SourceValue(chat, f"chat {chat.get('composerId', chat.get('tabId'))}", number, path.as_posix())
+
+
+def _chats(database: Database) -> Iterator[dict[str, Any]]:
+    for row in database.rows("cursorDiskKV", prefix={"key": "composerData:"}, order="key"):
+        chat = _object(row["value"])
+        start = f"bubbleId:{chat.get('composerId')}:"
+        stored = {
+            row["key"].removeprefix(start): _object(row["value"])
+            for row in database.rows("cursorDiskKV", prefix={"key": start}, order="key")
+        }
+        heads = [head for head in map(object_of, items_of(chat, "fullConversationHeadersOnly")) if head is not None]
+        named = [str(head.get("bubbleId")) for head in heads]
+        shown = [{**head, **stored[id]} for id, head in zip(named, heads, strict=True) if id in stored]
+        gone = [{**bubble, "undone": True} for id, bubble in stored.items() if id not in named and bubble]
+        messages = [*shown, *gone] or items_of(chat, "conversation")
+        if messages:
+            yield {**chat, "messages": messages}
+    for row in database.rows("ItemTable", equal={"key": _TABS}):
+        for tab in map(object_of, items_of(_object(row["value"]), "tabs")):
+            if tab is not None:
+                yield {**tab, "messages": items_of(tab, "bubbles")}
+
+
+def _object(value: Any) -> dict[str, Any]:
+    try:
+        return object_of(json.loads(value or "null")) or {}
+    except (ValueError, TypeError, RecursionError):
+        return {}
+
+
+def _parts(bubble: Message) -> Iterator[dict[str, Any]]:
+    if text_of(part_of(bubble, "thinking"), "text"):
+        yield {"type": THOUGHTS}
+    tool = part_of(bubble, "toolFormerData")
+    if tool:
+        arguments = find_first(tool, ("rawArgs", "params"))
+        fields = {"name": tool.get("name"), "toolCallId": tool.get("toolCallId"), "args": arguments}
+        yield {"type": CALL, **fields, "output": tool.get("result")}
+    yield {"type": WORDS, "text": text_of(bubble, "text", "rawText") or ""}
+    yield from ({"type": IMAGE} for _ in items_of(bubble, "images"))
+    files = [*items_of(part_of(bubble, "context"), "fileSelections"), *items_of(bubble, "selections")]
+    yield from ({"type": ATTACHED} for _ in files)
+
+
+def _speaker(bubble: Message) -> Any:
+    return {1: "user", "user": "user", 2: "assistant", "ai": "assistant"}.get(_plain(bubble.get("type")))
+
+
+def _plain(value: Any) -> str | int:
+    return value if isinstance(value, str | int) else ""
+
+
+FORMAT = Format(
+    title="chats of Cursor",
+    found="`state.vscdb` in Cursor's `User/globalStorage` and `User/workspaceStorage`",
+    unit="path",
+    path=r"(?:^|/)state\.vscdb$",
+    load=_load,
+    parts=lambda path: [path.with_name(f"{path.name}-wal")],
+    records=Chat(
+        client="cursor",
+        expected="chat of Cursor",
+        id=("composerId", "tabId"),
+        title=("name", "chatTitle"),
+        began=("createdAt", "lastSendTime"),
+        key=("bubbleId", "id"),
+        time=("createdAt", "timingInfo.clientEndTime", "timingInfo.clientStartTime"),
+        speaker=_speaker,
+        split=_parts,
+        left_out=lambda bubble: BRANCHES if find(bubble, "undone") is True else None,
+    ).records,
+)
