@@ -206,7 +206,9 @@ def _logs_of(file: Path, layout: str, agents: dict[Path, Agent | None]) -> list[
     logs = [log for folder in folders for log in find_logs(folder, agents)]
     if not logs:
         where = ", ".join(str(folder) for folder in folders)
-        raise InvalidInput(f"There is no log of a coding agent in {where}. Other files have to be named one by one.")
+        raise InvalidInput(
+            f"There is no log, and no file of another known format, in {where}. Other files have to be named one by one."
+        )
     return logs
 
 

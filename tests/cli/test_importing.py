@@ -204,7 +204,7 @@ def test_where_no_log_is_that_is_said(run: Run, tmp_path: Path, monkeypatch: pyt
     for asked in ("codex", str(tmp_path)):
         none = run("import", asked)
         assert none.exit_code == 1
-        assert f"There is no log of a coding agent in {tmp_path}" in none.stderr
+        assert f"There is no log, and no file of another known format, in {tmp_path}" in none.stderr
     history = tmp_path / "history.jsonl"
     history.write_text(DATA, encoding="utf-8")
     watched = run("import", "--watch", str(history))

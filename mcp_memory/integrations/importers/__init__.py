@@ -9,6 +9,7 @@
     reader           a file as JSON values or notes, streamed: lines, documents, archives, folders
     sqlite_file      databases of other programs
     history          checks a whole file, then stores it
+    placement        the session, time and id of each turn; which are stored already
     agent_logs       the log formats of Claude Code, Codex and Gemini CLI; log_lines: their common part
     log_file         finds logs of coding agents and reads their new lines
     follow           stores the new part of a log, once or as it is written

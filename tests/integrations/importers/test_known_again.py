@@ -99,9 +99,9 @@ def test_a_file_that_was_moved_and_has_grown_goes_on_in_its_session(tmp_path: Pa
 def test_turns_of_an_earlier_version_are_recognised(
     tmp_path: Path, file: File, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from mcp_memory.integrations.importers import history
+    from mcp_memory.integrations.importers import placement
 
-    new = history._content_ids  # pyright: ignore[reportPrivateUsage]
+    new = placement._content_ids  # pyright: ignore[reportPrivateUsage]
 
     def old(session: Any, said: Any) -> tuple[str, tuple[str, ...]]:
         return new(session, said)[1][0], ()
@@ -109,7 +109,7 @@ def test_turns_of_an_earlier_version_are_recognised(
     home, words = tmp_path / "home", ["Yes.", "Yes.", "No."]
     path = file(_history(words, dated=True, ids=False))
     with monkeypatch.context() as patch:
-        patch.setattr(history, "_content_ids", old)
+        patch.setattr(placement, "_content_ids", old)
         brought(home, path)
     again = brought(home, path, again=True)
     assert (again.stored, again.duplicates) == (0, 3)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import NewTurn
-from mcp_memory.integrations.importers.history import TurnPlacement
+from mcp_memory.integrations.importers.placement import TurnPlacement
 from mcp_memory.integrations.importers.records import ImportedTurn
 
 START = datetime(2026, 5, 7, 8, 0, tzinfo=UTC)

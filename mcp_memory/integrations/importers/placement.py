@@ -1,0 +1,205 @@
+"""The session, time and id of each imported turn, and which turns are stored already."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.private_passages import without_private
+from mcp_memory.core.secrets.masking import holds_key, mask
+from mcp_memory.core.text import safe_name, with_zone
+from mcp_memory.core.types import IMPORTED, NewTurn
+from mcp_memory.integrations.importers.follow import stored_words
+from mcp_memory.integrations.importers.records import ImportedTurn
+from mcp_memory.integrations.importers.report import ImportCounts
+from mcp_memory.service.memory import Memory
+from mcp_memory.store.values import ClientTurn
+
+STEP = timedelta(milliseconds=100)
+"""The time between two turns without times."""
+
+
+@dataclass(slots=True)
+class _SessionClock:
+    """A session, the last known time in it, and the number of turns since."""
+
+    name: str
+    clock: datetime | None = None
+    since: int = 0
+    place: int = 0
+    """The number of turns in the session."""
+    said: Counter[bytes] = field(default_factory=Counter[bytes])
+    """How often each turn without an id was said, by the hash of role, name and words."""
+
+
+class PlacedTurn(NamedTuple):
+    """A turn, its session, and the ids that it may have been stored with: see `TurnPlacement`."""
+
+    session: str
+    turn: NewTurn
+    others: Sequence[str] = ()
+
+
+class TurnPlacement:
+    """Gives each turn of a file its session, its time, and an id by which it is recognised.
+
+    `default` is the session of turns that name none. A turn without a time gets a guessed time, 100 ms after the turn
+    before; `start` is the guess for the first turn. The id depends on the turn and not on the file: it is the turn's
+    own id, otherwise computed from its session, role, name and words, and from the number of equal turns before it in
+    the session, so that two equal turns are stored twice. Times are not part of it, so a turn is recognised whether its
+    time can be read or not. `others` are the ids of earlier versions, with the time and the number of turns since; the
+    first of them is the id of a turn that was said again at another time, in another file of the session.
+    """
+
+    def __init__(self, *, default: str | None, start: datetime) -> None:
+        self._default = default
+        self._next = start
+        self._sessions: dict[str, _SessionClock] = {}
+        self.renamed: dict[str, str] = {}
+        """Invalid session names, and their replacements."""
+        self.undated = 0
+
+    @property
+    def sessions(self) -> int:
+        return len(self._sessions)
+
+    def place(self, source_turn: ImportedTurn) -> PlacedTurn:
+        """Place the next turn, without private passages, so its id ignores them.
+
+        Raises InvalidInput if neither the turn nor `default` names a session.
+        """
+        if source_turn.role != "tool":
+            source_turn = replace(
+                source_turn,
+                content=without_private(source_turn.content),
+                name=source_turn.name and without_private(source_turn.name),
+            )
+        session = self._session(source_turn)
+        said_at = source_turn.said_at
+        if said_at is not None and said_at != session.clock:
+            session.clock, session.since = said_at, 0
+        id, others = source_turn.id, ()
+        if id is None:
+            id, others = _content_ids(session, source_turn)
+        turn = NewTurn(
+            role=source_turn.role,
+            content=source_turn.content,
+            name=source_turn.name,
+            said_at=said_at or self._guess(session, source_turn.began),
+            client_id=id,
+            guessed=said_at is None,
+        )
+        session.since += 1
+        session.place += 1
+        return PlacedTurn(session.name, turn, others)
+
+    def _guess(self, session: _SessionClock, began: datetime | None) -> datetime:
+        self.undated += 1
+        base = session.clock or began
+        if base is None:
+            self._next += STEP
+            return self._next - STEP
+        try:
+            return with_zone(base + STEP * session.since)
+        except (OverflowError, ValueError):  # past the last possible time
+            return base
+
+    def _session(self, turn: ImportedTurn) -> _SessionClock:
+        name = turn.session
+        if not name and self._default is None:
+            raise InvalidInput(f"{turn.where} names no session. Say with --session where such turns belong.")
+        if not name:
+            name = f"{self._default}-{turn.conversation}" if turn.conversation > 1 else str(self._default)
+        if name not in self._sessions:
+            self._sessions[name] = _SessionClock(self._storable_name(name))
+        return self._sessions[name]
+
+    def _storable_name(self, name: str) -> str:
+        """Return the session's name, or a similar one if it contains a secret or cannot be part of a file name.
+
+        A changed name is recorded in `renamed`.
+        """
+        try:
+            if not holds_key(name):
+                return safe_name(name, what="session")
+        except InvalidInput:
+            pass
+        shown = mask(name)
+        mark = hashlib.sha256(shown.encode()).hexdigest()[:6]
+        like = _FORBIDDEN.sub("-", shown).encode()[:_MAX_NAME_BYTES].decode(errors="ignore").strip(" .-")
+        self.renamed[name] = f"{like or 'session'}-{mark}"
+        return self.renamed[name]
+
+
+_FORBIDDEN = re.compile(r'[.<>:"/\\|?*\x00-\x1f\x7f]+')
+_MAX_NAME_BYTES = 100  # file systems allow 255: the rest is for a hash
+
+
+def _content_ids(session: _SessionClock, turn: ImportedTurn) -> tuple[str, tuple[str, str]]:
+    """Return the id of a turn without one, and the ids of earlier versions: with its time, and as if without time."""
+    words = turn.role, turn.name or "", turn.content
+    digest = _hash_fields(b"mcp-memory import 2\n", session.name, *words)
+    session.said[digest] += 1
+    id = _hash_fields(b"mcp-memory import 2\n", session.name, str(session.said[digest]), *words)
+    clock = "" if session.clock is None else session.clock.astimezone(UTC).isoformat()
+    dated = _hash_fields(b"mcp-memory import 1\n", session.name, clock, str(session.since), *words)
+    undated = _hash_fields(b"mcp-memory import 1\n", session.name, "", str(session.place), *words)
+    shown = [f"{IMPORTED}{digest.hex()[:24]}" for digest in (id, dated, undated)]
+    return shown[0], (shown[1], shown[2])
+
+
+def _hash_fields(start: bytes, *fields: str) -> bytes:
+    digest = hashlib.sha256(start)
+    for part in fields:
+        data = part.encode()
+        digest.update(b"%d:" % len(data) + data)
+    return digest.digest()
+
+
+# --- turns that are stored already ---
+
+
+async def without_stored(
+    memory: Memory, session: str, placed: Sequence[PlacedTurn], counts: ImportCounts
+) -> list[NewTurn]:
+    """Return the turns of a session that are not stored yet, and count the others in `counts`.
+
+    A turn with its own id is also the stored turn if their words are the same and only one of them has a time. A turn
+    that is recognised by its words is the stored turn unless both have times, and other times.
+    """
+    stored = await memory.client_turns([id for one in placed for id in (str(one.turn.client_id), *one.others)])
+    new: list[NewTurn] = []
+    for one in placed:
+        turn, same = one.turn, _same_turns(one, session, stored)
+        if not same and one.others and str(turn.client_id) in stored:
+            turn = replace(turn, client_id=one.others[0])  # said again at another time
+        if not same:
+            new.append(turn)
+        elif all(row.forgotten for row in same):
+            counts.forgotten += 1
+        else:
+            counts.duplicates += 1
+    return new
+
+
+def _same_turns(one: PlacedTurn, session: str, stored: Mapping[str, Sequence[ClientTurn]]) -> list[ClientTurn]:
+    rows = [row for row in stored.get(str(one.turn.client_id), ()) if row.session == session]
+    said_at = None if one.turn.guessed else one.turn.said_at
+    if one.others:
+        same = [row for row in rows if None in (said_at, row.said_at) or _is_at(row.said_at, said_at)]
+        return same or [row for id in one.others for row in stored.get(id, ())]
+    return [
+        row
+        for row in rows
+        if (row.said_at is None) != (said_at is None) and row.content in (None, stored_words(one.turn))
+    ]
+
+
+def _is_at(stored: datetime | None, said_at: datetime | None) -> bool:
+    return stored is not None and said_at is not None and abs(stored - said_at) < timedelta(milliseconds=1)
