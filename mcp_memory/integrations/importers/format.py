@@ -48,9 +48,9 @@ class Format:
 
     `title` is its name for people, with an article if it needs one in "looks like …"; `found` says where its files are
     or come from, for the documentation. A file or value is of this format if its path matches `path` and `matches`
-    returns True for the value (of `lines`: for the list of the first objects; of `text`: for the first 64 KiB; of
-    `document` and `path`: only the path counts, and `matches` is not asked). `path` is searched in the absolute path
-    with `/` between its parts; formats of the units `document` and `path` need one.
+    returns True for the value (of `lines`: for the list of the first objects; of `text`: for the first 64 KiB; of a
+    `document`: for the first element of its array, or for its object; of `path`: `matches` is not asked). `path` is
+    searched in the absolute path with `/` between its parts; formats of the unit `path` need one.
     """
 
     title: str

@@ -62,9 +62,12 @@ def whole_file_format(path: Path, format: str = "auto") -> Format | None:  # noq
     if format != "auto":
         form = table().get(format)
         return None if form is None or form.unit in ("value", "text") else form
-    for unit in ("path", "document"):
-        if form := next((form for form in _tried(unit) if form.path and _is_at(form, place)), None):
-            return form
+    if form := next((form for form in _tried("path") if _is_at(form, place)), None):
+        return form
+    documents = [form for form in _tried("document") if path.suffix == ".json" and _is_at(form, place)]
+    first = first_value(path) if documents else None
+    if form := next((form for form in documents if form.matches(first)), None):
+        return form
     candidates = [form for form in _tried("lines") if _is_at(form, place)] if path.suffix != ".md" else []
     lines = read_head(path) if candidates else []
     return next((form for form in candidates if lines and form.matches(lines)), None)

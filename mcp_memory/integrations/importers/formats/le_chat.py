@@ -1,0 +1,48 @@
+"""Exports of Le Chat (Mistral): a file for each chat, `chat-<id>.json`, an array of messages in no order.
+
+{id, chatId, role, content, contentChunks: [part, …], createdAt, files: [{type, name}]}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from mcp_memory.integrations.importers.chat import Chat, Message
+from mcp_memory.integrations.importers.format import Format, has
+from mcp_memory.integrations.importers.records import items_of, list_of, object_of
+
+CITATIONS = "citations"
+
+
+def _in_order(value: Any) -> Iterator[Any]:
+    messages = [message for message in map(object_of, list_of(value) or []) if message is not None]
+    yield sorted(messages, key=lambda message: str(message.get("createdAt")))
+
+
+def _parts(message: Message) -> Iterator[Any]:
+    """Yield the parts of a message; texts that citations divide are one."""
+    parts = [object_of(part) or {} for part in items_of(message, "contentChunks")]
+    texts = [text for part in parts if part.get("type") == "text" and isinstance(text := part.get("text"), str)]
+    yield from (part for part in parts if part.get("type") != "text")
+    yield "".join(texts) or message.get("content")
+
+
+FORMAT = Format(
+    title="an export of Le Chat",
+    found="a `chat-<id>.json` of the zip that Le Chat sends, unpacked",
+    unit="document",
+    matches=has("chatId", "role", "createdAt"),
+    records=Chat(
+        client="le-chat",
+        expected="chat of Le Chat",
+        conversations=_in_order,
+        id=("chatId",),
+        began=("createdAt",),
+        messages=("",),
+        time=("createdAt",),
+        split=_parts,
+        parts={"reference": CITATIONS},
+        attachments=("files",),
+    ).records,
+)
