@@ -207,7 +207,8 @@ def _logs_of(file: Path, layout: str, agents: dict[Path, Agent | None]) -> list[
     if not logs:
         where = ", ".join(str(folder) for folder in folders)
         raise InvalidInput(
-            f"There is no log, and no file of another known format, in {where}. Other files have to be named one by one."
+            f"There is no log, and no file of another known format, in {where}. "
+            "Other files have to be named one by one."
         )
     return logs
 
