@@ -24,6 +24,7 @@ from mcp_memory.cli.base import ask, command_settings, progress_bars, settings, 
 from mcp_memory.cli.distilling import cost_line, distilling_cost
 from mcp_memory.cli.terminal import escape_controls, format_day, json_text, plural, wrap
 from mcp_memory.core.errors import InvalidInput, McpMemoryError
+from mcp_memory.integrations.importers.archive import unpacked_conversations
 from mcp_memory.integrations.importers.follow import LOGS, FollowReport, follow_log, preview_log, watch_logs
 from mcp_memory.integrations.importers.format_table import files_of_formats, whole_file_format
 from mcp_memory.integrations.importers.history import (
@@ -36,7 +37,7 @@ from mcp_memory.integrations.importers.history import (
     source_of,
 )
 from mcp_memory.integrations.importers.log_file import AgentLog, agent_of, find_logs, log_folders, stored_path
-from mcp_memory.integrations.importers.reader import ImportSource, notes_in_folder, unpacked_conversations
+from mcp_memory.integrations.importers.reader import ImportSource, notes_in_folder
 from mcp_memory.integrations.importers.records import AGENTS, Agent, agent_named
 from mcp_memory.integrations.importers.refusals import refuse_log
 from mcp_memory.integrations.importers.report import CostEstimate, FileReport, HistorySize, estimate_cost

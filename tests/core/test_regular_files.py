@@ -13,7 +13,8 @@ from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.regular_files import open_regular, read_regular
 from mcp_memory.integrations.hooks.transcripts import recalled_before, whole_output
 from mcp_memory.integrations.importers.log_file import agent_of, read_chunks
-from mcp_memory.integrations.importers.reader import holds_notes
+from mcp_memory.integrations.importers.reader import first_value
+from mcp_memory.integrations.importers.streams import readable_file
 from mcp_memory.service.portable.reading import is_parcel
 from mcp_memory.service.upkeep.archive import is_backup
 from mcp_memory.service.upkeep.backup import verify
@@ -58,7 +59,7 @@ def test_a_file_is_read_whole_or_not_at_all(tmp_path: Path) -> None:
 def test_every_reader_of_a_named_path_passes_an_endless_one_over(endless: Path) -> None:
     assert recalled_before(endless) == []
     assert whole_output(endless, "call_1") is None
-    assert not holds_notes(endless)
+    assert first_value(readable_file(endless)) is None
     assert not is_parcel(endless)
     assert not is_backup(endless)
     for read in (agent_of, lambda path: list(read_chunks(path, "codex", None)), verify):  # pyright: ignore[reportUnknownLambdaType, reportUnknownVariableType, reportUnknownArgumentType]

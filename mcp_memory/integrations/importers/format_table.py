@@ -15,18 +15,14 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 from mcp_memory.integrations.importers import formats
-from mcp_memory.integrations.importers.format import AnyRecord, Format, Unit
-from mcp_memory.integrations.importers.reader import first_value, is_conversations, read_head, read_text_head
-from mcp_memory.integrations.importers.records import (
-    OTHER_MEMBERS,
-    OTHER_TEXTS,
-    ImportProblem,
-    SkippedParts,
-    SourceValue,
-)
+from mcp_memory.integrations.importers.archive import is_conversations
+from mcp_memory.integrations.importers.format import Format, Unit
+from mcp_memory.integrations.importers.reader import first_lines, first_value, text_head
+from mcp_memory.integrations.importers.records import SourceValue
+from mcp_memory.integrations.importers.streams import Readable, readable_file
 
 GENERIC = "jsonl"
-"""The format of JSON values that are of no other format."""
+"""The format of JSON values that are of no other format, which is tried last."""
 _LARGEST_GUESS = 64 * 2**20
 """Bytes of a JSON file up to which its first value is read to find out its format."""
 _NO_FOLDERS = {"node_modules", ".git", ".venv", "__pycache__"}
@@ -42,7 +38,8 @@ def table() -> Mapping[str, Format]:
     for name, form in known.items():
         for later in form.before:
             order.add(later, name)
-    return {name: known[name] for name in order.static_order() if name in known}
+    names = [name for name in order.static_order() if name in known and name != GENERIC]
+    return {name: known[name] for name in (*names, GENERIC)}
 
 
 def _tried(unit: Unit) -> Iterator[Format]:
@@ -53,23 +50,23 @@ def _is_at(form: Format, path: str) -> bool:
     return not form.path or re.search(form.path, path) is not None
 
 
-def whole_file_format(path: Path, format: str = "auto") -> Format | None:  # noqa: A002
+def whole_file_format(file: Path | Readable, format: str = "auto") -> Format | None:  # noqa: A002
     """Return the format as which a file is read as a whole; None if its values are recognised one by one.
 
     Raises InvalidInput if the file cannot be read.
     """
-    place = path.absolute().as_posix()
+    source = readable_file(file) if isinstance(file, Path) else file
     if format != "auto":
         form = table().get(format)
         return None if form is None or form.unit in ("value", "text") else form
-    if form := next((form for form in _tried("path") if _is_at(form, place)), None):
+    if form := next((form for form in _tried("path") if _is_at(form, source.place)), None):
         return form
-    documents = [form for form in _tried("document") if path.suffix == ".json" and _is_at(form, place)]
-    first = first_value(path) if documents else None
+    documents = [form for form in _tried("document") if source.suffix == ".json" and _is_at(form, source.place)]
+    first = first_value(source) if documents else None
     if form := next((form for form in documents if form.matches(first)), None):
         return form
-    candidates = [form for form in _tried("lines") if _is_at(form, place)] if path.suffix != ".md" else []
-    lines = read_head(path) if candidates else []
+    candidates = [] if source.suffix == ".md" else [form for form in _tried("lines") if _is_at(form, source.place)]
+    lines = first_lines(source) if candidates else []
     return next((form for form in candidates if lines and form.matches(lines)), None)
 
 
@@ -89,44 +86,31 @@ def files_of_formats(folder: Path, format: str = "auto") -> Iterator[Path]:  # n
 
 
 def _format_in_folder(path: Path) -> Format | None:
-    """Return the format of a file in a folder: by its path, its first lines, its head, or its first JSON value."""
-    if path.suffix not in (".json", ".md"):
-        return whole_file_format(path)
-    place = path.as_posix()
-    if (form := whole_file_format(path)) is not None or is_conversations(path):
+    """Return the format of a file in a folder: by its path, its first lines, its head, or its first JSON value.
+
+    A format that has no path is only tried for JSON.
+    """
+    source = readable_file(path)
+    if (form := whole_file_format(source)) is not None or is_conversations(source.place):
         return form
-    if path.suffix == ".md":
-        tried = [form for form in _tried("text") if form.path and _is_at(form, place)]
-        head = read_text_head(path) if tried else ""
-        return next((form for form in tried if form.matches(head)), None)
-    value = first_value(path) if path.stat().st_size <= _LARGEST_GUESS else None
-    return next((form for form in _tried("value") if _is_at(form, place) and form.matches(value)), None)
+    texts = [form for form in _tried("text") if form.path and _is_at(form, source.place)]
+    head = text_head(source) if texts else ""
+    if form := next((form for form in texts if form.matches(head)), None):
+        return form
+    if path.stat().st_size > _LARGEST_GUESS:
+        return None
+    if path.suffix != ".json" and not any(form.path and _is_at(form, source.place) for form in _tried("value")):
+        return None
+    return value_format(SourceValue(first_value(source), "", path=source.place))
 
 
-def value_records(source: SourceValue, format: str, skipped: SkippedParts) -> Iterator[AnyRecord]:  # noqa: A002
-    """Yield the records of a JSON value, in the given format or, with `auto`, in the first format that matches."""
-    form = table().get(format)
-    if form is not None and form.unit == "text":
-        yield ImportProblem(where=source.where, what=f"is JSON, and what {format} exports is Markdown.")
-        return
-    if form is None:
-        tried = (form for form in _tried("value") if _is_at(form, source.path))
-        form = next((form for form in tried if form.matches(source.value)), table()[GENERIC])
-        if source.is_optional and form is table()[GENERIC]:
-            skipped.left_out[OTHER_MEMBERS] += 1
-            return
-    skipped.formats.add(form.title)
-    yield from form.records(source, skipped)
+def value_format(source: SourceValue) -> Format | None:
+    """Return the format of a JSON value; None if it is of no known format, or generic."""
+    tried = (form for form in _tried("value") if form is not table()[GENERIC] and _is_at(form, source.path))
+    return next((form for form in tried if form.matches(source.value)), None)
 
 
-def text_records(source: SourceValue, format: str, skipped: SkippedParts) -> Iterator[AnyRecord]:  # noqa: A002
-    """Yield the records of a text; a text of unknown format is counted as left out."""
-    form = table().get(format)
-    if form is None:
-        tried = (form for form in _tried("text") if _is_at(form, source.path))
-        form = next((form for form in tried if form.matches(source.value)), None)
-    if form is None:
-        skipped.left_out[OTHER_TEXTS] += 1
-        return
-    skipped.formats.add(form.title)
-    yield from form.records(source, skipped)
+def text_format(source: SourceValue) -> Format | None:
+    """Return the format of a text; None if it is of no known format."""
+    tried = (form for form in _tried("text") if _is_at(form, source.path))
+    return next((form for form in tried if form.matches(source.value)), None)

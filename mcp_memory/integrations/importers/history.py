@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -28,39 +28,23 @@ from mcp_memory.core.regular_files import modified_ms, open_regular
 from mcp_memory.core.secrets.masking import mask, mask_id, mask_name, mask_typed
 from mcp_memory.core.text import is_blank, safe_name
 from mcp_memory.core.types import NewTurn
+from mcp_memory.integrations.importers.archive import remarks
 from mcp_memory.integrations.importers.chat import NOT_REMEMBERED, SUB_AGENTS
+from mcp_memory.integrations.importers.file_records import layout_for, records
 from mcp_memory.integrations.importers.follow import classify_result, select_new_results
-from mcp_memory.integrations.importers.format import AnyRecord, Format
-from mcp_memory.integrations.importers.format_table import (
-    GENERIC,
-    table,
-    text_records,
-    value_records,
-    whole_file_format,
-)
+from mcp_memory.integrations.importers.format_table import GENERIC, table, whole_file_format
 from mcp_memory.integrations.importers.placement import STEP, PlacedTurn, TurnPlacement, without_stored
-from mcp_memory.integrations.importers.reader import (
-    ImportSource,
-    Layout,
-    ReadProgress,
-    layout_of,
-    notes_digest,
-    notes_in_folder,
-    remarks,
-    values,
-    whole_document,
-    whole_lines,
-)
+from mcp_memory.integrations.importers.reader import ImportOptions, ImportSource, notes_digest, notes_in_folder
 from mcp_memory.integrations.importers.records import (
     ImportedResult,
     ImportedStatement,
     ImportedTurn,
     ImportProblem,
     SkippedParts,
-    SourceValue,
 )
 from mcp_memory.integrations.importers.refusals import refuse_unknown, refuse_without_turns
 from mcp_memory.integrations.importers.report import FileReport, HistorySize, Price, Survey, estimate_cost
+from mcp_memory.integrations.importers.streams import ReadProgress
 from mcp_memory.longterm.statements import explicit_atom
 from mcp_memory.service.memory import Memory
 from mcp_memory.service.verbs.administration import StatementToImport
@@ -85,20 +69,6 @@ _SHOWN = 20
 _ENOUGH = 10_000
 """The number of problems after which reading stops: nothing will be stored, and it may not be a history."""
 _ENDINGS = re.compile(r"(\.(jsonl|ndjson|json|txt|zip))?(\.gz)?$", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportOptions:
-    """Options of an import.
-
-    `session` is the session of turns that name none, by default the file's name. If `again`, files that were imported
-    before are read again.
-    """
-
-    session: str | None = None
-    format: str = "auto"
-    skip_bad: bool = False
-    again: bool = False
 
 
 def source_of(path: Path, *, name: str | None = None, is_found: bool = False) -> ImportSource:
@@ -308,8 +278,9 @@ def survey(
     Unless problems are to be skipped, reading stops early after very many. Raises InvalidInput if the file
     cannot be read.
     """
-    layout = _layout(source, options)
-    contents = Survey(layout=layout, start=_start(source, 0), remarks=list(_remarks(source, layout)))
+    layout = layout_for(source, options)
+    skipped = remarks(source.path, source.name) if layout == "archive" else []
+    contents = Survey(layout=layout, start=_start(source, 0), remarks=skipped)
     places = TurnPlacement(default=_default_session(source, options), start=contents.start)
     for record in records(source, options, layout, skipped=contents.skipped, on_read=on_read):
         match record:
@@ -342,62 +313,6 @@ def survey(
     return contents
 
 
-def _unit(format: str) -> str | None:  # noqa: A002
-    form = table().get(format)
-    return None if form is None else form.unit
-
-
-def _layout(source: ImportSource, options: ImportOptions) -> Layout | Format:
-    whole = None if source.is_folder else whole_file_format(source.path, options.format)
-    if whole is not None:
-        return whole
-    seen = layout_of(source)  # also with a given format, because it refuses a file that is not text
-    if seen == "notes" and _unit(options.format) == "value":
-        raise InvalidInput(f"{source.name} is Markdown. Leave --format out, or say basic-memory or mempalace.")
-    if options.format not in ("jsonl", "seed"):
-        return seen
-    if seen == "archive":
-        raise InvalidInput(f"{source.name} is a zip archive. Leave --format out, or unpack it first.")
-    return "lines" if options.format == "jsonl" else "document"
-
-
-def records(
-    source: ImportSource,
-    options: ImportOptions,
-    layout: Layout | Format,
-    *,
-    skipped: SkippedParts,
-    on_read: ReadProgress,
-) -> Iterator[AnyRecord]:
-    """Yield the records of a file, in order. `layout` is a format if the file is read as a whole."""
-    if isinstance(layout, Format):
-        skipped.formats.add(layout.title)
-        for value in _whole(source, layout, on_read):
-            if isinstance(value, ImportProblem):
-                yield value
-            else:
-                yield from layout.records(value, skipped)
-        return
-    read = text_records if layout == "notes" else value_records
-    for value in values(source, layout, on_read=on_read):
-        if isinstance(value, ImportProblem):
-            yield value
-        else:
-            yield from read(value, options.format, skipped)
-
-
-def _remarks(source: ImportSource, layout: Layout | Format) -> Sequence[str]:
-    return [] if isinstance(layout, Format) else remarks(source, layout)
-
-
-def _whole(source: ImportSource, form: Format, on_read: ReadProgress) -> Iterator[SourceValue | ImportProblem]:
-    if form.load is not None:
-        yield from form.load(source.path)
-        on_read(source.size)
-    else:
-        yield from (whole_lines if form.unit == "lines" else whole_document)(source, on_read)
-
-
 def _refuse_empty(source: ImportSource, contents: Survey) -> None:
     """Raise InvalidInput for a file from which nothing can be imported: it may be of another format than it seems."""
     talk = contents.turns - contents.titles
@@ -410,7 +325,7 @@ def _refuse_empty(source: ImportSource, contents: Survey) -> None:
     if contents.bad and formats - {generic}:
         return  # the problems are listed
     if (contents.bad and not contents.without_text) or not formats:
-        raise InvalidInput(refuse_unknown(source.name, source.path))
+        raise InvalidInput(refuse_unknown(source.name, source.path, contents.skipped.describe_unread()))
     raise InvalidInput(refuse_without_turns(source.name, sorted(formats), contents.skipped))
 
 
@@ -444,7 +359,7 @@ async def _with_own_session(
 def _first_turns(source: ImportSource, options: ImportOptions) -> list[PlacedTurn]:
     """Return the first turns of a file that name no session."""
     places = TurnPlacement(default=_plain_session(source.path), start=_start(source, 0))
-    layout = _layout(source, options)
+    layout = layout_for(source, options)
     found = islice(records(source, options, layout, skipped=SkippedParts(), on_read=lambda _: None), 20 * _FIRST)
     turns = (one for one in found if isinstance(one, ImportedTurn) and not one.session and not is_blank(one.content))
     return [places.place(one) for one in islice(turns, _FIRST)]

@@ -73,9 +73,7 @@ class SourceValue:
     number: int = 1
     """The number of the value in the file, from 1."""
     path: str = ""
-    """The absolute path of the file, with `/` between its parts."""
-    is_optional: bool = False
-    """Whether it is in an archive, in a file that may be of no known format."""
+    """The absolute path of the file, with `/` between its parts; of a member, after that of its archive."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,9 +169,22 @@ class SkippedParts:
     """Ids of statements that a format yields once for a file."""
     left_out: Counter[str] = field(default_factory=Counter[str])
     """Messages and parts that are not talk, by category, such as tool calls, thoughts or other branches."""
+    unread: dict[str, tuple[str, int]] = field(default_factory=dict[str, "tuple[str, int]"])
+    """Members of an archive that are of no known format: the first name and the number, by kind."""
+
+    def note_unread(self, kind: str, name: str) -> None:
+        first, count = self.unread.get(kind, (name, 0))
+        self.unread[kind] = first, count + 1
+
+    def describe_unread(self) -> str:
+        """Return the members that are not read, one of each kind."""
+        return ", ".join(
+            f"{one_line(name, 80)} ({kind}{f', and {count - 1:,} more' if count > 1 else ''})"
+            for kind, (name, count) in self.unread.items()
+        )
 
 
-OTHER_MEMBERS = "values in other files of the archive"
+OTHER_MEMBERS = "values of no known format"
 OTHER_TEXTS = "other files of Markdown"
 """The category of texts of unknown format."""
 

@@ -50,9 +50,13 @@ def describe(path: Path) -> str:
     """Return what a file looks like, as in "an export of Telegram" or "JSON objects with the fields a and b"."""
     try:
         with open_regular(path) as stream:
-            head = stream.read(_HEAD)
+            return describe_head(stream.read(_HEAD), path.suffix.lower())
     except (OSError, ValueError):
         return "a file that cannot be read"
+
+
+def describe_head(head: bytes, suffix: str) -> str:
+    """Return what a file looks like by its first bytes and the ending of its name."""
     for magic, what in _MAGIC:
         if head.startswith(magic):
             return what
@@ -64,7 +68,7 @@ def describe(path: Path) -> str:
         return _describe_json(text)
     if text.startswith("<"):
         return "HTML" if re.match(r"(?i)<(?:!doctype )?html", text) else "XML"
-    return "Markdown" if path.suffix.lower() in (".md", ".markdown") else "text without JSON"
+    return "Markdown" if suffix in (".md", ".markdown") else "text without JSON"
 
 
 def _describe_json(text: str) -> str:
@@ -84,10 +88,11 @@ def _describe_json(text: str) -> str:
     return f"JSON with the fields {shown}{', …' if len(keys) > _KEYS else ''}"
 
 
-def refuse_unknown(name: str, path: Path) -> str:
-    """Return the message about a file of no known format."""
+def refuse_unknown(name: str, path: Path, members: str = "") -> str:
+    """Return the message about a file of no known format; `members` are those of an archive."""
     what = describe(path)
-    return f"{name} looks like {what}, which is of no known format. {_next_step(what)}"
+    found = f" It contains {members}." if members else ""
+    return f"{name} looks like {what}, which is of no known format.{found} {_next_step(what)}"
 
 
 def refuse_without_turns(name: str, formats: Sequence[str], skipped: SkippedParts) -> str:

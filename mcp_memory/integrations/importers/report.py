@@ -151,6 +151,8 @@ class Survey(ImportCounts):
             parts = _plural(skipped.parts, "content part is not text and is", "content parts are not text and are")
             yield f"{parts} left out."
         yield from left_out_note(skipped.left_out)
+        if skipped.unread:
+            yield f"Not read, because they are of no known format: {skipped.describe_unread()}."
         if skipped.repaired:
             texts = _plural(skipped.repaired, "text has", "texts have")
             yield f"{texts} an invalid character, which is kept as U+FFFD."

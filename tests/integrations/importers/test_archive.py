@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.integrations.importers import reader
+from mcp_memory.integrations.importers import archive
 from tests.integrations.importers.conftest import brought, contents, seen, told
 
 File = Callable[..., Path]
@@ -54,7 +54,9 @@ def test_an_export_reads_the_same_packed_and_unpacked(name: str, method: int, fi
             file(zipped(("user.json", b"{}"), (name, data), ("chat.html", b"<html>"), method=method), "e.zip")
         )
         plain = seen(file(data, "conversations.json"))
-        assert (packed.turns, packed.sessions, packed.skipped) == (plain.turns, plain.sessions, plain.skipped)
+        assert (packed.turns, packed.sessions) == (plain.turns, plain.sessions)
+        assert packed.skipped.left_out == plain.skipped.left_out
+        assert [name for name, _ in packed.skipped.unread.values()] == ["user.json", "chat.html"]
         assert (packed.layout, packed.bad, packed.remarks) == ("archive", 0, [])
 
 
@@ -111,7 +113,7 @@ GOOD = zipped(("conversations.json", CLAUDE))
         (patched(GOOD, method=9), "uses an unsupported compression method"),
         (zipped(("conversations.json", CLAUDE), method=zipfile.ZIP_LZMA), "uses an unsupported compression method"),
         (patched(GOOD, method=77), "uses an unsupported compression method"),
-        (zipped(), "contains no conversations.json; it is not an export of ChatGPT or Claude.ai. Unpack it"),
+        (zipped(), "contains no file that can be read. It is empty."),
         (zipped(("inner/export.zip", GOOD)), "contains other archives (inner/export.zip): extract and import those"),
         (zipped(("conversations.json", b"")), None),
         (zipped(("conversations.json", b"[]")), None),
@@ -197,15 +199,15 @@ def test_the_files_of_an_unpacked_export_are_found_in_its_folder(tmp_path: Path)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(CLAUDE)
     parts = [tmp_path / "export" / f"conversations-{nth}.json" for nth in (9, 10)]
-    assert reader.unpacked_conversations(tmp_path) == reader.unpacked_conversations(tmp_path / "export") == parts
+    assert archive.unpacked_conversations(tmp_path) == archive.unpacked_conversations(tmp_path / "export") == parts
     for part in parts:
         part.unlink()
-    assert reader.unpacked_conversations(tmp_path) == [tmp_path / "export/conversations/a.json"]
-    assert reader.unpacked_conversations(tmp_path / "export" / "conversations") == []
+    assert archive.unpacked_conversations(tmp_path) == [tmp_path / "export/conversations/a.json"]
+    assert archive.unpacked_conversations(tmp_path / "export" / "conversations") == []
 
 
 def test_a_file_is_known_for_an_archive_by_its_first_bytes() -> None:
-    assert [reader.is_archive(data) for data in (GOOD, zipped(), b"", b"PK", CLAUDE)] == [
+    assert [archive.is_archive(data) for data in (GOOD, zipped(), b"", b"PK", CLAUDE)] == [
         True,
         True,
         False,
@@ -225,3 +227,40 @@ def test_memories_and_projects_beside_the_conversations_are_read_too(tmp_path: P
     done = brought(tmp_path / "home", path)
     assert (done.state, done.statements, done.told) == ("stored", 6, 6)
     assert [len(talk) for session, talk in contents(tmp_path / "home").items() if "project" in session] == [1]
+
+
+def test_each_zip_of_a_split_export_is_read_alone(tmp_path: Path) -> None:
+    split = EXPORTS.parent / "imports" / "claude-ai-split"
+    found = {}
+    for folder in sorted(path for path in split.iterdir() if path.is_dir()):
+        members = [(path.relative_to(folder).as_posix(), path.read_bytes()) for path in folder.rglob("*.json")]
+        path = tmp_path / f"{folder.name}.zip"
+        path.write_bytes(zipped(*members))
+        found[folder.name] = seen(path).turns + seen(path).statements
+    assert {name for name, count in found.items() if not count} == {"light_metadata-000"}
+    with pytest.raises(InvalidInput, match=r"of no known format\. It contains users\.json \(JSON with the fields"):
+        brought(tmp_path / "home", tmp_path / "light_metadata-000.zip")
+
+
+def test_what_is_not_read_is_named_once_for_each_kind(file: File, tmp_path: Path) -> None:
+    media = [(f"media/{nth}.png", b"\x89PNG") for nth in range(3)]
+    others = [("a.db", b"SQLite format 3\0"), ("b.zip", GOOD), ("users/1.json", b"[{}]"), ("odd.json", b'[{"a": 1}, {')]
+    path = file(zipped(("conversations.json", CLAUDE), *media, *others, ("notes.md", b"- [a] b")), "export.zip")
+    done = brought(tmp_path / "home", path)
+    assert done.stored == 10
+    assert (
+        "Not read, because they are of no known format: media/0.png (.png, and 2 more), "
+        "a.db (.db, to be unpacked first), b.zip (.zip, to be unpacked first), "
+        "users/1.json (JSON objects without fields), odd.json (JSON with the fields a, incomplete or damaged), notes.md (Markdown)."
+    ) in done.notes
+
+
+def test_turns_in_an_archive_have_the_session_of_their_file(file: File) -> None:
+    path = file(
+        zipped(
+            ("a/x.jsonl", b'{"role": "user", "content": "one"}\n'), ("y.json", b'[{"role": "user", "content": "two"}]')
+        ),
+        "chats.zip",
+    )
+    assert [(one.session, one.content) for one in told(path)] == [("chats-a-x", "one"), ("chats-y", "two")]
+    assert {one.session for one in told(path, session="trip")} == {"trip"}

@@ -7,6 +7,7 @@ import json
 import shutil
 import sqlite3
 import tempfile
+import zipfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import closing
@@ -20,7 +21,8 @@ import pytest
 from mcp_memory.cli.import_files import sources
 from mcp_memory.integrations.importers import chat
 from mcp_memory.integrations.importers.format import AnyRecord
-from mcp_memory.integrations.importers.history import ImportOptions, import_file, records, survey
+from mcp_memory.integrations.importers.format_table import whole_file_format
+from mcp_memory.integrations.importers.history import ImportOptions, import_file, records, source_of, survey
 from mcp_memory.integrations.importers.reader import ImportSource
 from mcp_memory.integrations.importers.records import (
     ImportedResult,
@@ -72,11 +74,20 @@ def files(fixture: str) -> list[ImportSource]:
         return [source for source in found if isinstance(source, ImportSource)]
 
 
+def _whole_unit(source: ImportSource) -> str | None:
+    form = whole_file_format(source.path)
+    return None if form is None else form.unit
+
+
 def read(fixture: str) -> tuple[list[AnyRecord], Counter[str]]:
     """Return the records of a fixture, and the counts of what was left out."""
+    return _read(files(fixture))
+
+
+def _read(found: list[ImportSource]) -> tuple[list[AnyRecord], Counter[str]]:
     told: list[AnyRecord] = []
     left: Counter[str] = Counter()
-    for source in files(fixture):
+    for source in found:
         contents = survey(source, ImportOptions(), on_read=lambda _: None)
         skipped = type(contents.skipped)()
         told += records(source, ImportOptions(), contents.layout, skipped=skipped, on_read=lambda _: None)
@@ -138,6 +149,45 @@ def test_what_is_left_out_is_counted_by_category(fixture: str) -> None:
             if not name.startswith("_"):
                 wanted[CATEGORIES.get(name, name)] += count
     assert left == wanted
+
+
+IN_ZIPS = [
+    name for name in FIXTURES if all(not source.parts and _whole_unit(source) != "path" for source in files(name))
+]
+"""Fixtures of files that may be in a zip; others are databases, or files that belong together."""
+
+
+@pytest.mark.parametrize("fixture", IN_ZIPS)
+def test_a_zip_of_the_files_tells_the_same(fixture: str, tmp_path: Path) -> None:
+    folder = folder_of(fixture)
+    with zipfile.ZipFile(tmp_path / "export.zip", "w") as packed:
+        for path in folder.rglob("*"):
+            if path.is_file() and path.name != "expected.json":
+                packed.write(path, path.relative_to(folder))
+    plain, left = read(fixture)
+    zipped, left_of_zip = _read([source_of(tmp_path / "export.zip")])
+    assert Counter(map(_told, zipped)) == Counter(map(_told, plain))
+    assert left_of_zip == left
+
+
+def _told(one: AnyRecord) -> object:
+    """Return what does not depend on where a record was found."""
+    match one:
+        case ImportedTurn():
+            return (
+                one.role,
+                one.content,
+                one.name,
+                one.said_at,
+                one.id,
+                one.session if "-" in str(one.session) else None,
+            )
+        case ImportedResult():
+            return one.tool, one.text, one.call, one.session
+        case ImportedStatement():
+            return one.text, one.id, one.said_at
+        case ImportProblem():
+            return one.what
 
 
 @pytest.mark.parametrize("fixture", FIXTURES)

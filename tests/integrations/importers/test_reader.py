@@ -73,7 +73,7 @@ def test_what_was_written_is_read_as_lines_and_as_a_document(
         path.write_bytes(text.encode())
         source = ImportSource(path=path, name=kind, size=path.stat().st_size, modified=0)
         assert layout_of(source) == kind
-        read = list(values(source, "lines" if kind == "lines" else "document", on_read=lambda _: None))
+        read = list(values(source.readable(), "lines" if kind == "lines" else "document"))
         assert [one.value for one in read if isinstance(one, SourceValue)] == given_values
 
 
@@ -166,7 +166,7 @@ def test_a_file_is_read_up_to_the_size_that_it_had(file: File) -> None:
     source = ImportSource(path=path, name="x", size=path.stat().st_size, modified=0)
     with path.open("ab") as stream:
         stream.write(jsonl(TALK[2:]))
-    assert len(list(values(source, "lines", on_read=lambda _: None))) == 2
+    assert len(list(values(source.readable(), "lines"))) == 2
     read: list[int] = []
-    list(values(source, "lines", on_read=read.append))
+    list(values(source.readable(read.append), "lines"))
     assert read[-1] == source.size
