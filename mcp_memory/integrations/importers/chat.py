@@ -228,8 +228,8 @@ class Chat:
     key: Keys = ("id", "uuid")
     parent: Keys = ()
     """The id of the message before; no `parent` means that messages follow each other."""
-    roots: Sequence[str] = ()
-    """Ids that mean: no message before."""
+    roots: Sequence[str | None] = ()
+    """Ids that mean: no message before; with None, also no id."""
     role: Keys = ("role",)
     roles: Mapping[str, Role] = field(default_factory=lambda: ROLES)
     name: Keys = ()
