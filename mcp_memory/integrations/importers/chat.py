@@ -60,7 +60,6 @@ ATTACHED = "attached files and pages"
 SUMMARIES = "summaries of compactions"
 SUB_AGENTS = "messages of sub-agents"
 NOT_REMEMBERED = "conversations marked as not to be remembered"
-UNPLACED = "results of tools in conversations without an id"
 
 ATTACHED_CHARS = 20_000
 """Characters of attached texts that are kept with a message."""
@@ -116,7 +115,7 @@ class Talk:
 
     def __init__(self, chat: Chat, value: Any, source: SourceValue, skipped: SkippedParts, id: str | None) -> None:
         self.chat, self.value, self.skipped, self.id = chat, value, skipped, id
-        self.session = None if id is None else session_name(chat.client, id)
+        self.session = id if id is None or not chat.client else session_name(chat.client, id)
         self.calls: dict[str, tuple[str, Any]] = {}
         """Tool and arguments of calls, by id."""
         self.path: list[Message] = []
@@ -164,10 +163,10 @@ class Talk:
         arguments: Any = None,
         said_at: datetime | None = None,
     ) -> Iterator[ImportedResult]:
-        """Yield a tool result; one without text, or of a conversation without an id, is counted."""
+        """Yield a tool result; one without text is counted."""
         known_tool, known_arguments = self.calls.get((call or "").removesuffix("-result"), ("", None))
-        if not text.strip() or self.session is None:
-            self.skipped.left_out[UNPLACED if text.strip() else RESULTS] += 1
+        if not text.strip():
+            self.skipped.left_out[RESULTS] += 1
             return
         yield ImportedResult(
             where=where,
@@ -177,6 +176,7 @@ class Talk:
             text=replace_surrogates(text, self.skipped) or "",
             said_at=said_at or self.time(message, self.chat.time),
             session=self.session,
+            conversation=0 if self.session else self.turn_base.conversation,
         )
 
 
@@ -196,10 +196,11 @@ def _none(_: Message) -> str | None:
 class Chat:
     """Where the fields of conversations and their messages are.
 
-    `client` begins the names of sessions; `expected` names a conversation and what it has to have, for the message
-    about a value that has none. `conversations` yields the conversations of a value (by default the value). A
-    conversation whose id is not in a field takes it from the group `id` of `path_id`, searched in the file's path. A
-    conversation may also be a list, as of JSON lines: its id, title and time are then searched in its first objects.
+    `client` begins the names of sessions, which without a client are the ids; `expected` names a conversation and what
+    it has to have, for the message about a value that has none. `conversations` yields the conversations of a value (by
+    default the value). A conversation whose id is not in a field takes it from the group `id` of `path_id`, searched in
+    the file's path. A conversation may also be a list, as of JSON lines: its id, title and time are then in its first
+    objects.
     """
 
     client: str

@@ -31,6 +31,7 @@ from mcp_memory.integrations.importers.reader import (
 from mcp_memory.integrations.importers.records import (
     OTHER_MEMBERS,
     OTHER_TEXTS,
+    ImportedResult,
     ImportedTurn,
     ImportProblem,
     SkippedParts,
@@ -143,7 +144,7 @@ def _archive_records(
             session = None if is_whole else options.session or f"{source.path.stem}-{shown}"
             last = number
             for record in _member_records(member, options.format, skipped, last):
-                if isinstance(record, ImportedTurn):
+                if isinstance(record, ImportedTurn | ImportedResult):
                     number = max(number, record.conversation)
                     record = replace(record, session=record.session or session)
                 yield record

@@ -61,6 +61,8 @@ class Format:
     path: str = ""
     before: Sequence[str] = ()
     """Names of less strict formats that recognise the same values: this one is tried before them."""
+    is_last: bool = False
+    """Whether it is tried after all others, because it recognises what others do."""
     load: Callable[[Path], Iterator[SourceValue | ImportProblem]] | None = None
     """Yields the values of a file, for the unit `path`."""
     parts: Callable[[Path], Sequence[Path]] = _has_no_parts

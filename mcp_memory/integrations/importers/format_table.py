@@ -38,8 +38,8 @@ def table() -> Mapping[str, Format]:
     for name, form in known.items():
         for later in form.before:
             order.add(later, name)
-    names = [name for name in order.static_order() if name in known and name != GENERIC]
-    return {name: known[name] for name in (*names, GENERIC)}
+    names = [name for name in order.static_order() if name in known]
+    return {name: known[name] for name in sorted(names, key=lambda name: (known[name].is_last, name == GENERIC))}
 
 
 def _tried(unit: Unit) -> Iterator[Format]:
@@ -99,7 +99,9 @@ def _format_in_folder(path: Path) -> Format | None:
         return form
     if path.stat().st_size > _LARGEST_GUESS:
         return None
-    if path.suffix != ".json" and not any(form.path and _is_at(form, source.place) for form in _tried("value")):
+    if source.suffix not in (".json", ".jsonl") and not any(
+        form.path and _is_at(form, source.place) for form in _tried("value")
+    ):
         return None
     return value_format(SourceValue(first_value(source), "", path=source.place))
 

@@ -419,9 +419,9 @@ def _batches(
                 batch.turns.setdefault(placed.session, []).append(placed)
                 batch.chars += len(placed.turn.content)
             case ImportedResult():
-                if record.session is None or classify_result(record) != "large":
+                if classify_result(record) != "large":
                     continue
-                batch.results.setdefault(record.session, []).append(record)
+                batch.results.setdefault(places.session_of(record), []).append(record)
                 batch.chars += len(record.text)
             case ImportedStatement():
                 batch.statements.append(record)

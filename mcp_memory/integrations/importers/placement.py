@@ -16,7 +16,7 @@ from mcp_memory.core.secrets.masking import holds_key, mask
 from mcp_memory.core.text import safe_name, with_zone
 from mcp_memory.core.types import IMPORTED, NewTurn
 from mcp_memory.integrations.importers.follow import stored_words
-from mcp_memory.integrations.importers.records import ImportedTurn
+from mcp_memory.integrations.importers.records import ImportedResult, ImportedTurn
 from mcp_memory.integrations.importers.report import ImportCounts
 from mcp_memory.service.memory import Memory
 from mcp_memory.store.values import ClientTurn
@@ -80,7 +80,7 @@ class TurnPlacement:
                 content=without_private(source_turn.content),
                 name=source_turn.name and without_private(source_turn.name),
             )
-        session = self._session(source_turn)
+        session = self._session(source_turn.where, source_turn.session, source_turn.conversation)
         said_at = source_turn.said_at
         if said_at is not None and said_at != session.clock:
             session.clock, session.since = said_at, 0
@@ -110,12 +110,15 @@ class TurnPlacement:
         except (OverflowError, ValueError):  # past the last possible time
             return base
 
-    def _session(self, turn: ImportedTurn) -> _SessionClock:
-        name = turn.session
+    def session_of(self, result: ImportedResult) -> str:
+        """Return the session of a tool result. Raises InvalidInput if neither it nor `default` names one."""
+        return self._session(result.where, result.session, result.conversation).name
+
+    def _session(self, where: str, name: str | None, conversation: int) -> _SessionClock:
         if not name and self._default is None:
-            raise InvalidInput(f"{turn.where} names no session. Say with --session where such turns belong.")
+            raise InvalidInput(f"{where} names no session. Say with --session where such turns belong.")
         if not name:
-            name = f"{self._default}-{turn.conversation}" if turn.conversation > 1 else str(self._default)
+            name = f"{self._default}-{conversation}" if conversation > 1 else str(self._default)
         if name not in self._sessions:
             self._sessions[name] = _SessionClock(self._storable_name(name))
         return self._sessions[name]

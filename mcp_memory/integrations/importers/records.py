@@ -107,7 +107,8 @@ class ImportedResult:
     whole: str | None = None
     """The name of a file of the conversation with the full result, if `text` is a part."""
     session: str | None = None
-    """Its session, in a file of several conversations."""
+    conversation: int = 0
+    """The number of its conversation in the file, from 1, if it has no session."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
