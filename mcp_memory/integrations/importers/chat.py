@@ -16,17 +16,38 @@ an object that is not a conversation is a problem.
 
 from __future__ import annotations
 
-import json
 import re
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from typing import Any, TypeVar
+from datetime import datetime
+from typing import Any
 
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Role
+from mcp_memory.integrations.importers.branches import messages_before, walk_path
 from mcp_memory.integrations.importers.format import AnyRecord
+from mcp_memory.integrations.importers.parts import (
+    ARGUMENTS,
+    BRANCHES,
+    CALL,
+    CALL_ID,
+    CALLS,
+    ENDED,
+    HIDDEN,
+    INJECTED,
+    OUTPUT,
+    RESULT,
+    RESULTS,
+    TOOL,
+    content_parts,
+    describe_attachments,
+    inner_fields,
+    output_text,
+    parse_or_keep,
+    part_kind,
+    part_text,
+)
 from mcp_memory.integrations.importers.records import (
     ImportedResult,
     ImportedTurn,
@@ -48,22 +69,6 @@ from mcp_memory.integrations.importers.records import (
     storable_text,
 )
 
-# Categories of what is left out, as an import reports them.
-BRANCHES = "messages on other branches, edited or answered anew"
-CALLS = "calls of tools"
-HIDDEN = "hidden messages and instructions"
-RESULTS = "results of tools without text"
-THOUGHTS = "thoughts"
-COMMANDS = "commands to the client"
-INJECTED = "texts that the client adds"
-ATTACHED = "attached files and pages"
-SUMMARIES = "summaries of compactions"
-SUB_AGENTS = "messages of sub-agents"
-NOT_REMEMBERED = "conversations marked as not to be remembered"
-
-ATTACHED_CHARS = 20_000
-"""Characters of attached texts that are kept with a message."""
-
 ROLES: Mapping[str, Role] = {
     "user": "user",
     "human": "user",
@@ -80,31 +85,8 @@ ROLES: Mapping[str, Role] = {
 }
 """Roles by their names in lower case. A message of another role, such as `system`, is counted as hidden."""
 
-WORDS, CALL, RESULT, IMAGE = "words", "call", "result", "image"
-PARTS: Mapping[str, str] = {
-    **dict.fromkeys(("text", "input_text", "output_text", "markdown"), WORDS),
-    **dict.fromkeys(("thinking", "redacted_thinking", "think", "thought", "reasoning", "summary_text"), THOUGHTS),
-    **dict.fromkeys(
-        ("tool", "tool_use", "tool_call", "tool-call", "toolcall", "function_call", "tool-invocation"), CALL
-    ),
-    **dict.fromkeys(("tool_result", "tool-result", "toolresult", "function_call_output"), RESULT),
-    **dict.fromkeys(("step-start", "step-finish", "snapshot", "patch", "agent", "subtask", "retry"), HIDDEN),
-    **{kind: kind for kind in (WORDS, CALL, RESULT, IMAGE, THOUGHTS, HIDDEN, INJECTED, ATTACHED)},  # as `split` says
-}
-"""What a part of a content is, by its type in lower case: one of the kinds above, or the category in which it is
-counted. A part of another type is words if it has a `text`, and otherwise counted as not text."""
-
-_CALL_ID = ("tool_use_id", "tool_call_id", "toolCallId", "callID", "call_id", "id")
-_TOOL = ("name", "toolName", "tool_name", "tool", "function.name")
-_ARGUMENTS = ("input", "args", "arguments", "parameters", "function.arguments", "state.input")
-_OUTPUT = ("output", "result", "content", "state.output", "response.output", "response")
-_ENDED = ("stop_timestamp", "start_timestamp", "timestamp", "state.time.end")
-_INNER = ("toolInvocation", "functionCall", "functionResponse", "function_call", "function_response")
-
 _UNTITLED = {"", "new chat", "untitled", "new conversation"}
-_LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
-T = TypeVar("T")
 Message = Mapping[str, Any]
 Keys = Sequence[str]
 """Dotted paths of fields; the first that is there and not empty counts."""
@@ -321,10 +303,10 @@ class Chat:
         category = self._category(message)
         role = self._role(message)
         if category is None and role == "tool":
-            call = _id(message, _CALL_ID) or id
-            name = name_of({"name": find_first(message, (*self.name, *_TOOL))}, "name")
+            call = _id(message, CALL_ID) or id
+            name = name_of({"name": find_first(message, (*self.name, *TOOL))}, "name")
             content = self._content(message)
-            if any(_kind(part, self.parts) == RESULT for part in _parts_of(content)):
+            if any(part_kind(part, self.parts) == RESULT for part in content_parts(content)):
                 yield from self._tool_parts(talk, message, where)
             else:
                 yield from talk.result(message, where, output_text(content), call=call, tool=name or "")
@@ -347,31 +329,19 @@ class Chat:
             role = "user" if role else "assistant"  # as in `isCreatedByUser`
         return self.roles.get(role.strip().lower()) if isinstance(role, str) else None
 
-    # the path to the current message
-
     def _path(
         self, fields: Any, nodes: Mapping[str | int, Message], messages: Mapping[str | int, Message]
     ) -> list[str | int]:
         """Return the keys of the messages from the first to the current one, or to the newest leaf without that."""
         if not self.parent:
             return list(nodes)
-        places = {id: key for key in reversed(list(nodes)) if (id := self._node_id(nodes, messages, key)) is not None}
-        before: dict[str | int, str | int | None] = {}
-        previous: str | int | None = None
-        for key, node in nodes.items():
-            parent = find_first(node, self.parent)
-            known = places.get(parent) if isinstance(parent, str) else None
-            is_root = isinstance(key, str) or parent in self.roots
-            before[key] = known if known is not None or is_root else previous
-            previous = key
-        for key, node in nodes.items():
-            for child in list_of(node.get("children")) or []:
-                if isinstance(child, str) and before.get(child, "") is None and child != key:
-                    before[child] = key
+        ids = {key: self._node_id(nodes, messages, key) for key in nodes}
+        places = {id: key for key, id in reversed(ids.items()) if id is not None}
         leaf = find_first(fields, self.leaf)
         last = places.get(leaf) if isinstance(leaf, str) else None
         if self.is_last_current and last is None:
             last = list(nodes)[-1] if nodes else None
+        before = messages_before(nodes, places, self.parent, self.roots)
         quiet = SkippedParts()
         return walk_path(before, last, lambda key: read_time(messages.get(key), self.time, quiet))
 
@@ -386,11 +356,11 @@ class Chat:
         """Return the words of a message and the names and texts of its attachments; counts its other parts."""
         role = self._role(message) or "user"
         content = self._content(message)
-        texts = [self.clean(text, role) for part in _parts_of(content) if (text := self._part_words(part, skipped))]
+        texts = [self.clean(text, role) for part in content_parts(content) if (text := self._part_words(part, skipped))]
         if self.client_tags and role == "user":
             texts = [self._without_tags(text, skipped) for text in texts]
         files = [
-            object_of(file) or {"name": file} for key in self.attachments for file in _parts_of(find(message, key))
+            object_of(file) or {"name": file} for key in self.attachments for file in content_parts(find(message, key))
         ]
         named = (
             (
@@ -418,9 +388,9 @@ class Chat:
         fields = object_of(part)
         if fields is None:
             return part if isinstance(part, str) else ""
-        match _kind(fields, self.parts):
+        match part_kind(fields, self.parts):
             case "words":
-                text = _text(fields)
+                text = part_text(fields)
                 skipped.parts += text is None
                 return text or ""
             case "result":
@@ -435,118 +405,32 @@ class Chat:
 
     def _tool_parts(self, talk: Talk, message: Message, where: str) -> Iterator[AnyRecord]:
         """Note the calls of tools in a message, and yield the results."""
-        for call in _parts_of(message.get("tool_calls")):
+        for call in content_parts(message.get("tool_calls")):
             self._note_call(talk, object_of(call) or {})
-        for nth, part in enumerate(_parts_of(self._content(message))):
-            kind = _kind(part, self.parts)
+        for nth, part in enumerate(content_parts(self._content(message))):
+            kind = part_kind(part, self.parts)
             if kind not in (CALL, RESULT):
                 continue
-            fields = _inner(object_of(part) or {})
-            call = _id(fields, _CALL_ID) or f"{_id(message, self.key)}-{nth}"
-            tool = name_of({"name": find_first(fields, _TOOL)}, "name") or ""
-            more: dict[str, Any] = {"tool": tool, "said_at": talk.time(fields, _ENDED)}
+            fields = inner_fields(object_of(part) or {})
+            call = _id(fields, CALL_ID) or f"{_id(message, self.key)}-{nth}"
+            tool = name_of({"name": find_first(fields, TOOL)}, "name") or ""
+            more: dict[str, Any] = {"tool": tool, "said_at": talk.time(fields, ENDED)}
             if kind == CALL:
                 self._note_call(talk, fields)
-                arguments = object_of(find_first(fields, _ARGUMENTS)) or {}
+                arguments = object_of(find_first(fields, ARGUMENTS)) or {}
                 if self.document is not None and (written := self.document(talk, arguments)):
                     rest = {key: value for key, value in arguments.items() if str(value) not in written}
                     yield from talk.result(message, where, written, call=call, arguments=rest, **more)
-            output = find_first(fields, _OUTPUT)
+            output = find_first(fields, OUTPUT)
             if kind == RESULT or output is not None:
                 call = call if self.document is None else f"{call}-result"
                 yield from talk.result(message, where, output_text(output), call=call, **more)
 
     def _note_call(self, talk: Talk, fields: Message) -> None:
-        id, tool = _id(fields, _CALL_ID), name_of({"name": find_first(fields, _TOOL)}, "name")
+        id, tool = _id(fields, CALL_ID), name_of({"name": find_first(fields, TOOL)}, "name")
         if id and tool:
-            arguments = find_first(fields, _ARGUMENTS)
-            talk.calls[id] = tool, _parsed(arguments) if isinstance(arguments, str) else arguments
-
-
-# --- parts of a content -----------------------------------------------------------------------------
-
-
-def _parts_of(content: Any) -> list[Any]:
-    listed = list_of(content)
-    return listed if listed is not None else [] if content is None else [content]
-
-
-def _kind(part: Any, more: Mapping[str, str]) -> str:
-    fields = object_of(part)
-    if fields is None:
-        return WORDS
-    if fields.get("thought") is True:
-        return THOUGHTS
-    kind = fields.get("type", fields.get("kind"))
-    if not isinstance(kind, str):
-        if any(key in fields for key in ("functionCall", "function_call", "toolInvocation")):
-            return CALL
-        return RESULT if any(key in fields for key in ("functionResponse", "function_response")) else WORDS
-    known = more.get(kind) or PARTS.get(kind.lower())
-    if known is None and kind.startswith("tool-"):  # AI SDK: `tool-<name>`
-        return CALL
-    if known is None:
-        return WORDS if _text(fields) is not None else IMAGE
-    return known
-
-
-def _inner(part: Message) -> Message:
-    """Return the fields of a part, which some programs put into an object named after its type."""
-    kind = part.get("type")
-    keys = (*_INNER, kind) if isinstance(kind, str) else _INNER
-    return next((inner for key in keys if (inner := object_of(part.get(key))) is not None), part)
-
-
-def _text(fields: Message) -> str | None:
-    """Return the text of a part: its `text`, `content`, `value` or `transcript`, or one of those in an inner object."""
-    for key in ("text", "content", "value", "transcript"):
-        value = fields.get(key)
-        if (inner := object_of(value)) is not None:
-            value = _text(inner)
-        if isinstance(value, str) and (value.strip() or key == "text"):
-            return value
-    return None
-
-
-def output_text(output: Any) -> str:
-    """Return the output of a tool as text: a string, the texts of its parts, or JSON."""
-    if isinstance(output, str):
-        return output
-    parts = list_of(output)
-    if parts is not None:
-        texts = [part if isinstance(part, str) else _text(object_of(part) or {}) for part in parts]
-        is_content = all(isinstance(part, str) or "type" in (object_of(part) or {}) for part in parts)
-        if any(texts) or is_content:
-            return "\n".join(filter(None, texts))
-    fields = object_of(output)
-    if fields is not None and (text := _text(fields)):
-        return text
-    return "" if output is None else json.dumps(output, ensure_ascii=False)
-
-
-def _parsed(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text
-
-
-def describe_attachments(files: Iterable[tuple[str | None, str | None]], skipped: SkippedParts) -> str:
-    """Return lines with the names of attached files and, if known, their texts. Cut texts are counted in `skipped`."""
-    lines: list[str] = []
-    left = ATTACHED_CHARS
-    for name, text in dict.fromkeys(files):
-        if not (name or text):
-            continue
-        lines.append(f"[attached: {one_line(name or 'text', 200)}]")
-        if not text:
-            continue
-        lines += [text[:left]] if left else []
-        if len(text) > left:
-            skipped.left_out[f"attached texts, of which {ATTACHED_CHARS:,} characters are kept"] += 1
-            lines.append(f"[{len(text) - left:,} more characters of it are not kept]")
-        left = max(0, left - len(text))
-    return "\n".join(lines)
+            arguments = find_first(fields, ARGUMENTS)
+            talk.calls[id] = tool, parse_or_keep(arguments) if isinstance(arguments, str) else arguments
 
 
 # --- fields -----------------------------------------------------------------------------------------
@@ -575,20 +459,3 @@ def _id(thing: Any, keys: Keys) -> str | None:
 def read_time(fields: Any, keys: Keys, skipped: SkippedParts) -> datetime | None:
     """Return the first readable time under dotted keys."""
     return parse_time({key: find(fields, key) for key in keys}, tuple(keys), skipped)
-
-
-def walk_path(before: Mapping[T, T | None], last: T | None, time: Callable[[T], datetime | None]) -> list[T]:
-    """Return the messages from the first to `last`, or to the newest leaf if that is None.
-
-    `before` maps each message to its parent, None for a first message.
-    """
-    at = last
-    if at is None and before:
-        inner = set(before.values())
-        leaves = [key for key in before if key not in inner] or list(before)
-        at = max(enumerate(leaves), key=lambda leaf: (time(leaf[1]) or _LONG_AGO, leaf[0]))[1]
-    path: dict[T, None] = {}
-    while at is not None and at in before and at not in path:
-        path[at] = None
-        at = before[at]
-    return list(reversed(path))

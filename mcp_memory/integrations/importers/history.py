@@ -29,10 +29,10 @@ from mcp_memory.core.secrets.masking import mask, mask_id, mask_name, mask_typed
 from mcp_memory.core.text import is_blank, safe_name
 from mcp_memory.core.types import NewTurn
 from mcp_memory.integrations.importers.archive import remarks
-from mcp_memory.integrations.importers.chat import NOT_REMEMBERED, SUB_AGENTS
 from mcp_memory.integrations.importers.file_records import layout_for, records
 from mcp_memory.integrations.importers.follow import classify_result, select_new_results
 from mcp_memory.integrations.importers.format_table import GENERIC, table, whole_file_format
+from mcp_memory.integrations.importers.parts import NOT_REMEMBERED, SUB_AGENTS
 from mcp_memory.integrations.importers.placement import STEP, PlacedTurn, TurnPlacement, without_stored
 from mcp_memory.integrations.importers.reader import ImportOptions, ImportSource, notes_digest, notes_in_folder
 from mcp_memory.integrations.importers.records import (

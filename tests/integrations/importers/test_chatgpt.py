@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.integrations.importers.chat import BRANCHES, CALLS, HIDDEN, RESULTS, THOUGHTS
 from mcp_memory.integrations.importers.formats.chatgpt import FORMAT, chatgpt_records
+from mcp_memory.integrations.importers.parts import BRANCHES, CALLS, HIDDEN, RESULTS, THOUGHTS
 from mcp_memory.integrations.importers.records import (
     ImportedResult,
     ImportedTurn,

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.integrations.importers.chat import ATTACHED_CHARS, BRANCHES, CALLS, HIDDEN, RESULTS, THOUGHTS
 from mcp_memory.integrations.importers.formats.claude_ai import FORMAT
+from mcp_memory.integrations.importers.parts import ATTACHED_CHARS, BRANCHES, CALLS, HIDDEN, RESULTS, THOUGHTS
 from mcp_memory.integrations.importers.records import (
     ImportedResult,
     ImportedTurn,

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from mcp_memory.cli.import_files import sources
-from mcp_memory.integrations.importers import chat
+from mcp_memory.integrations.importers import parts
 from mcp_memory.integrations.importers.format import AnyRecord
 from mcp_memory.integrations.importers.format_table import whole_file_format
 from mcp_memory.integrations.importers.history import ImportOptions, import_file, records, source_of, survey
@@ -40,16 +40,16 @@ FOLDER = Path(__file__).parents[3] / "fixtures" / "imports"
 FIXTURES = sorted(path.name for path in FOLDER.iterdir() if path.is_dir())
 
 CATEGORIES: Mapping[str, str] = {
-    "branches": chat.BRANCHES,
-    "thoughts": chat.THOUGHTS,
-    "calls": chat.CALLS,
-    "hidden": chat.HIDDEN,
-    "results": chat.RESULTS,
-    "injected": chat.INJECTED,
-    "attached": chat.ATTACHED,
-    "commands": chat.COMMANDS,
-    "summaries": chat.SUMMARIES,
-    "sub_agents": chat.SUB_AGENTS,
+    "branches": parts.BRANCHES,
+    "thoughts": parts.THOUGHTS,
+    "calls": parts.CALLS,
+    "hidden": parts.HIDDEN,
+    "results": parts.RESULTS,
+    "injected": parts.INJECTED,
+    "attached": parts.ATTACHED,
+    "commands": parts.COMMANDS,
+    "summaries": parts.SUMMARIES,
+    "sub_agents": parts.SUB_AGENTS,
 }
 """Short names of categories in `expected.json`; others are written out. `parts` are content parts that are not text."""
 

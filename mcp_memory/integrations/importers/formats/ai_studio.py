@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from mcp_memory.integrations.importers.chat import ATTACHED, THOUGHTS, Chat, Message
+from mcp_memory.integrations.importers.chat import Chat, Message
 from mcp_memory.integrations.importers.format import AnyRecord, Format, has
+from mcp_memory.integrations.importers.parts import ATTACHED, THOUGHTS
 from mcp_memory.integrations.importers.records import SkippedParts, SourceValue, object_of
 
 

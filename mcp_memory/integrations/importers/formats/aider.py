@@ -15,8 +15,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from mcp_memory.integrations.importers.chat import COMMANDS, INJECTED, Chat, Message
+from mcp_memory.integrations.importers.chat import Chat, Message
 from mcp_memory.integrations.importers.format import Format
+from mcp_memory.integrations.importers.parts import COMMANDS, INJECTED
 
 _START = re.compile(r"^# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\s*$", re.MULTILINE)
 _COMMAND = re.compile(r"/(?!(?:ask|code|architect|context)\s+\S)|!|<blank>$")

@@ -21,17 +21,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from mcp_memory.core.text import one_line
-from mcp_memory.integrations.importers.chat import (
-    CALLS,
-    HIDDEN,
-    NOT_REMEMBERED,
-    RESULTS,
-    THOUGHTS,
-    Chat,
-    Message,
-    Talk,
-)
+from mcp_memory.integrations.importers.chat import Chat, Message, Talk
 from mcp_memory.integrations.importers.format import AnyRecord, Format, has
+from mcp_memory.integrations.importers.parts import CALLS, HIDDEN, NOT_REMEMBERED, RESULTS, THOUGHTS
 from mcp_memory.integrations.importers.records import (
     ImportProblem,
     InvalidRecord,

@@ -17,7 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.integrations.importers.chat import (
+from mcp_memory.integrations.importers.chat import Chat, Message
+from mcp_memory.integrations.importers.format import AnyRecord, Format
+from mcp_memory.integrations.importers.parts import (
     ATTACHED,
     CALL,
     INJECTED,
@@ -26,11 +28,8 @@ from mcp_memory.integrations.importers.chat import (
     SUMMARIES,
     THOUGHTS,
     WORDS,
-    Chat,
-    Message,
     output_text,
 )
-from mcp_memory.integrations.importers.format import AnyRecord, Format
 from mcp_memory.integrations.importers.reader import read_json
 from mcp_memory.integrations.importers.records import (
     ImportProblem,

@@ -15,8 +15,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from mcp_memory.integrations.importers.chat import ATTACHED, BRANCHES, CALL, IMAGE, THOUGHTS, WORDS, Chat, Message
+from mcp_memory.integrations.importers.chat import Chat, Message
 from mcp_memory.integrations.importers.format import Format
+from mcp_memory.integrations.importers.parts import ATTACHED, BRANCHES, CALL, IMAGE, THOUGHTS, WORDS
 from mcp_memory.integrations.importers.records import (
     SourceValue,
     find,

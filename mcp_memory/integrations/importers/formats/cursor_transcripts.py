@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from mcp_memory.integrations.importers.chat import IMAGE, INJECTED, SUB_AGENTS, WORDS, Chat, Message
+from mcp_memory.integrations.importers.chat import Chat, Message
 from mcp_memory.integrations.importers.format import AnyRecord, Format, any_line, has
+from mcp_memory.integrations.importers.parts import IMAGE, INJECTED, SUB_AGENTS, WORDS
 from mcp_memory.integrations.importers.records import SkippedParts, SourceValue, find, items_of, list_of, object_of
 
 _QUERY = re.compile(r"<user_query>\n?(.*?)\n?</user_query>", re.DOTALL)

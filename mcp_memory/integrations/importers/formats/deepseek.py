@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mcp_memory.core.types import Role
-from mcp_memory.integrations.importers.chat import CALLS, HIDDEN, THOUGHTS, WORDS, Chat
+from mcp_memory.integrations.importers.chat import Chat
 from mcp_memory.integrations.importers.format import Format, values_of
+from mcp_memory.integrations.importers.parts import CALLS, HIDDEN, THOUGHTS, WORDS
 from mcp_memory.integrations.importers.records import find, items_of, list_of, object_of
 
 NOTICES = "notices of the page"

@@ -6,8 +6,9 @@ message      {type: "message", id, parentId, timestamp, message: {role, content:
 
 from __future__ import annotations
 
-from mcp_memory.integrations.importers.chat import HIDDEN, SUMMARIES, Chat, Message
+from mcp_memory.integrations.importers.chat import Chat, Message
 from mcp_memory.integrations.importers.format import Format, any_line
+from mcp_memory.integrations.importers.parts import HIDDEN, SUMMARIES
 from mcp_memory.integrations.importers.records import object_of
 
 

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from mcp_memory.core.types import Role
-from mcp_memory.integrations.importers.chat import HIDDEN, IMAGE, THOUGHTS, Chat, Message
+from mcp_memory.integrations.importers.chat import Chat, Message
 from mcp_memory.integrations.importers.format import Format, has
+from mcp_memory.integrations.importers.parts import HIDDEN, IMAGE, THOUGHTS
 from mcp_memory.integrations.importers.records import items_of, object_of, part_of
 
 

@@ -15,8 +15,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from mcp_memory.core.types import Role
-from mcp_memory.integrations.importers.chat import CALL, IMAGE, THOUGHTS, WORDS, Chat, Message
+from mcp_memory.integrations.importers.chat import Chat, Message
 from mcp_memory.integrations.importers.format import AnyRecord, Format, first_of, has
+from mcp_memory.integrations.importers.parts import CALL, IMAGE, THOUGHTS, WORDS
 from mcp_memory.integrations.importers.records import (
     ImportProblem,
     InvalidRecord,

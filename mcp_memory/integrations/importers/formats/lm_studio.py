@@ -13,8 +13,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from mcp_memory.integrations.importers.chat import BRANCHES, CALL, RESULT, THOUGHTS, Chat, Message
+from mcp_memory.integrations.importers.chat import Chat, Message
 from mcp_memory.integrations.importers.format import AnyRecord, Format, first_of, has
+from mcp_memory.integrations.importers.parts import BRANCHES, CALL, RESULT, THOUGHTS
 from mcp_memory.integrations.importers.records import (
     SkippedParts,
     SourceValue,

@@ -14,8 +14,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from mcp_memory.integrations.importers.chat import RESULT, THOUGHTS, WORDS, Chat, Message
+from mcp_memory.integrations.importers.chat import Chat, Message
 from mcp_memory.integrations.importers.format import Format, has
+from mcp_memory.integrations.importers.parts import RESULT, THOUGHTS, WORDS
 
 _DETAILS = re.compile(r'<details type="(\w+)"([^>]*)>.*?</details>\n*', re.DOTALL)
 _ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')

@@ -12,16 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from mcp_memory.integrations.importers.chat import (
-    ATTACHED,
-    BRANCHES,
-    INJECTED,
-    SUB_AGENTS,
-    SUMMARIES,
-    Chat,
-    Message,
-)
+from mcp_memory.integrations.importers.chat import Chat, Message
 from mcp_memory.integrations.importers.format import AnyRecord, Format, first_of, has
+from mcp_memory.integrations.importers.parts import ATTACHED, BRANCHES, INJECTED, SUB_AGENTS, SUMMARIES
 from mcp_memory.integrations.importers.records import SkippedParts, SourceValue, find, items_of, object_of
 
 

@@ -12,16 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from mcp_memory.integrations.importers.chat import (
-    ATTACHED,
-    COMMANDS,
-    HIDDEN,
-    INJECTED,
-    SUMMARIES,
-    Chat,
-    Message,
-)
+from mcp_memory.integrations.importers.chat import Chat, Message
 from mcp_memory.integrations.importers.format import Format, any_line, has
+from mcp_memory.integrations.importers.parts import ATTACHED, COMMANDS, HIDDEN, INJECTED, SUMMARIES
 from mcp_memory.integrations.importers.records import find, list_of, name_of, object_of
 
 _OPENS, _ENDS = "--- Content from referenced files ---", "--- End of content ---"

@@ -14,8 +14,9 @@ from datetime import datetime
 from typing import Any
 
 from mcp_memory.core.types import Role
-from mcp_memory.integrations.importers.chat import BRANCHES, HIDDEN, THOUGHTS, Chat, Message
+from mcp_memory.integrations.importers.chat import Chat, Message
 from mcp_memory.integrations.importers.format import AnyRecord, Format, any_line
+from mcp_memory.integrations.importers.parts import BRANCHES, HIDDEN, THOUGHTS
 from mcp_memory.integrations.importers.records import SkippedParts, SourceValue, find, items_of, list_of, object_of
 
 _DATE = re.compile(r"(\d{4}-\d\d-\d\d) ?@(\d\d)h ?(\d\d)m(?: ?(\d\d)s)?")
