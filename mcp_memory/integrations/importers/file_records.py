@@ -119,12 +119,19 @@ def _value_records(
     if form is not None and form.unit == "text" and layout != "notes":
         yield ImportProblem(where=value.where, what=f"is JSON, and what {format} exports is Markdown.")
         return
-    if form is None:
-        form = text_format(value) if layout == "notes" else value_format(value) or table()[GENERIC]
-    if form is None:
+    form = form or (text_format(value) if layout == "notes" else _value_format(value))
+    if form is not None:
+        yield from _format_records(form, iter((value,)), skipped)
+    elif layout == "notes":
         skipped.left_out[OTHER_TEXTS] += 1
     else:
-        yield from _format_records(form, iter((value,)), skipped)
+        yield from table()[GENERIC].records(value, skipped)  # which says what is missing
+
+
+def _value_format(value: SourceValue) -> Format | None:
+    """Return the format of a JSON value; None if it is of no known format."""
+    form = value_format(value) or table()[GENERIC]
+    return form if form.matches(value.value) else None
 
 
 # --- archives ---------------------------------------------------------------------------------------
@@ -175,35 +182,36 @@ def _member_records(
     if layout == "notes" and (given is None or given.unit == "text"):
         yield from _member_text(member, given, skipped)
         return
-    is_known, others = is_conversations(member.place), 0
+    is_known, is_empty, others, is_damaged = is_conversations(member.place), True, 0, False
     try:
         for value in values(member, layout):
-            form = None if isinstance(value, ImportProblem) else _value_format(value, given)
+            is_empty = False
+            form = None if isinstance(value, ImportProblem) else _member_format(value, given)
             is_known |= form is not None
             if isinstance(value, ImportProblem) and is_known:
                 yield value
             elif form is None:
                 others += 1
+                is_damaged |= isinstance(value, ImportProblem)
             else:
                 yield from _format_records(form, iter((_numbered(value, last),)), skipped)
     except InvalidInput:
         if is_known:
             raise
-        skipped.note_unread(f"{_describe(member)}, incomplete or damaged", member.within)
-        return
-    if not is_known:
-        skipped.note_unread(_describe(member), member.within)
+        is_damaged = True
+    if is_known and is_empty:
+        skipped.note_unread("without conversations", member.within)
+    elif not is_known:
+        skipped.note_unread(_describe(member) + ", incomplete or damaged" * is_damaged, member.within)
     elif others:
         skipped.left_out[OTHER_MEMBERS] += others
 
 
-def _value_format(value: SourceValue, given: Format | None) -> Format | None:
-    """Return the format of a value, which is the given one if there is one; None if the value is not of it."""
-    form, generic = given or value_format(value), table()[GENERIC]
+def _member_format(value: SourceValue, given: Format | None) -> Format | None:
+    """Return the format of a member's value: the given one, if the value is of it or the member has conversations."""
     if is_conversations(value.path):
-        return form or generic
-    form = form or generic
-    return form if form.matches(value.value) else None
+        return given or value_format(value) or table()[GENERIC]
+    return _value_format(value) if given is None else given if given.matches(value.value) else None
 
 
 def _numbered(value: SourceValue | ImportProblem, last: int) -> SourceValue | ImportProblem:

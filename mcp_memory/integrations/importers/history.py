@@ -31,7 +31,7 @@ from mcp_memory.core.types import NewTurn
 from mcp_memory.integrations.importers.archive import remarks
 from mcp_memory.integrations.importers.file_records import layout_for, records
 from mcp_memory.integrations.importers.follow import classify_result, select_new_results
-from mcp_memory.integrations.importers.format_table import GENERIC, table, whole_file_format
+from mcp_memory.integrations.importers.format_table import whole_file_format
 from mcp_memory.integrations.importers.parts import NOT_REMEMBERED, SUB_AGENTS
 from mcp_memory.integrations.importers.placement import STEP, PlacedTurn, TurnPlacement, without_stored
 from mcp_memory.integrations.importers.reader import ImportOptions, ImportSource, notes_digest, notes_in_folder
@@ -321,12 +321,13 @@ def _refuse_empty(source: ImportSource, contents: Survey) -> None:
         return
     if source.is_found and not contents.bad:
         return  # a conversation of a folder may be empty
-    formats, generic = contents.skipped.formats, table()[GENERIC].title
-    if contents.bad and formats - {generic}:
+    formats = contents.skipped.formats
+    if contents.bad and formats:
         return  # the problems are listed
-    if (contents.bad and not contents.without_text) or not formats:
-        raise InvalidInput(refuse_unknown(source.name, source.path, contents.skipped.describe_unread()))
-    raise InvalidInput(refuse_without_turns(source.name, sorted(formats), contents.skipped))
+    if formats:
+        raise InvalidInput(refuse_without_turns(source.name, sorted(formats), contents.skipped))
+    problem = str(contents.wrong[0]) if contents.wrong else ""
+    raise InvalidInput(refuse_unknown(source.name, source.path, contents.skipped.describe_unread(), problem))
 
 
 async def _with_own_session(

@@ -164,7 +164,10 @@ class _Document:
                 if not (self._may_go_on(error) and self._more()):
                     self._fail("a JSON value", error)
             except (RecursionError, ValueError):
-                self._fail("a value that can be read")
+                raise InvalidInput(
+                    f"{self._name}, line {self._here()}: a value is nested too deep or has too many digits, so nothing "
+                    "of the file was stored. Take it out."
+                ) from None
             else:
                 if end < len(self._buffer) or not self._more():  # a number may continue in the next block
                     self._at = end

@@ -35,6 +35,7 @@ Layout = Literal["lines", "document", "archive", "notes"]
 
 _JSON_START = re.compile(r'\{|\[\s*(?:[{\["\]]|-?\d+(?:\.\d+)?\s*[,\]]|true\b|false\b|null\b|$)')
 """How text begins that may be JSON, unlike `[20.03.26, 09:46]`."""
+_OBJECT_START = re.compile(r'(?:\[\s*)?\{\s*"')
 TEXT_NAME = re.compile(r"\.(?:md|markdown|html?)$", re.IGNORECASE)
 _HEAD = 64 * 2**10
 _HEAD_LINES = 20
@@ -91,6 +92,8 @@ def layout_of(source: ImportSource) -> Layout:
         return "archive"
     if head.startswith(BINARY):
         raise InvalidInput(refuse_unknown(source.name, source.path))
+    if not head[:64].strip(b"\0"):
+        raise InvalidInput(f"{source.name} begins with zero bytes, so it is not text. It may be damaged.")
     if head.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in head[:64]:
         raise InvalidInput(
             f"{source.name} is not UTF-8; it looks like UTF-16. Convert it first, as with "
@@ -102,7 +105,7 @@ def layout_of(source: ImportSource) -> Layout:
 def text_layout(file: Readable, head: bytes | None = None) -> Layout:
     """Detect the layout of text from its name and its first bytes."""
     text = (_head(file) if head is None else head).removeprefix(BOM).decode("utf-8", "replace").strip()
-    if TEXT_NAME.search(file.place) or text.startswith("<"):
+    if text.startswith("<") or (TEXT_NAME.search(file.place) and not _OBJECT_START.match(text)):
         return "notes"
     if (text.startswith("[") and _JSON_START.match(text)) or re.match(r'\{\s*"sessions"\s*:\s*\[', text):
         return "document"

@@ -88,10 +88,12 @@ def _describe_json(text: str) -> str:
     return f"JSON with the fields {shown}{', …' if len(keys) > _KEYS else ''}"
 
 
-def refuse_unknown(name: str, path: Path, members: str = "") -> str:
-    """Return the message about a file of no known format; `members` are those of an archive."""
+def refuse_unknown(name: str, path: Path, members: str = "", problem: str = "") -> str:
+    """Return the message about a file of no known format: with the members of an archive, or the first problem."""
     what = describe(path)
     found = f" It contains {members}." if members else ""
+    if problem and what.startswith("JSON"):
+        found = f" {problem[0].upper()}{problem[1:]}"
     return f"{name} looks like {what}, which is of no known format.{found} {_next_step(what)}"
 
 

@@ -120,7 +120,7 @@ GOOD = zipped(("conversations.json", CLAUDE))
         (zipped(("conversations.json", b"hello")), "export.zip, conversations.json, line 1: expected an array"),
         (zipped(("conversations.json", CLAUDE[:-3])), "conversations.json, line"),
         (zipped(("conversations.json", CLAUDE.decode().encode("utf-16"))), "is not UTF-8"),
-        (zipped(("conversations.json", b"[" * 10**5)), "a value that can be read"),
+        (zipped(("conversations.json", b"[" * 10**5)), "a value is nested too deep or has too many digits"),
         (zipped(("conversations.json", b"[" + b" " * (65 * 2**20))), "would unpack to 65 MiB from 0.1"),
     ],
 )
