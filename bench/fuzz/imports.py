@@ -24,7 +24,8 @@ from mcp_memory.integrations.importers.format_table import table
 from mcp_memory.integrations.importers.history import ImportOptions, records, source_of, survey
 from mcp_memory.integrations.importers.log_file import LogChunk, agent_of, read_chunks
 from mcp_memory.integrations.importers.log_lines import LogLine, LogState
-from mcp_memory.integrations.importers.records import AGENTS, SkippedParts, SourceValue, generic_records, seed_records
+from mcp_memory.integrations.importers.generic import generic_records, seed_records
+from mcp_memory.integrations.importers.records import AGENTS, SkippedParts, SourceValue
 from mcp_memory.integrations.proxy import answer_editor
 from mcp_memory.integrations.proxy import stdio as wire
 from mcp_memory.store.values import FollowedLog

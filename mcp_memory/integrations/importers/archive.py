@@ -24,7 +24,6 @@ from mcp_memory.integrations.importers.streams import (
     Readable,
     ReadProgress,
     buffered,
-    ignore_progress,
     translate_errors,
 )
 
@@ -49,10 +48,14 @@ _SHOWN = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Archive:
-    """An open archive: the members to be read, in order, and the names of others (`unread`)."""
+    """An open archive: the members to be read, in order, and the names of others.
+
+    The names of those in `leaving` would leave the folder.
+    """
 
     members: Sequence[Readable]
     unread: Sequence[str]
+    leaving: Sequence[str]
 
 
 def is_archive(head: bytes) -> bool:
@@ -98,15 +101,8 @@ def open_archive(path: Path, name: str, on_read: ReadProgress) -> Generator[Arch
                     for member in members
                     if not (member in chosen or _escapes_folder(member) or _CONVERSATIONS.search(_path(member)))
                 ],
+                leaving=[member.filename for member in members if _escapes_folder(member)],
             )
-
-
-def remarks(path: Path, name: str) -> list[str]:
-    """Return a remark on the members whose names would leave the folder, if there are any."""
-    size = path.stat().st_size
-    with translate_errors(name), buffered(path, size, ignore_progress) as file, zipfile.ZipFile(file) as packed:
-        leaving = [member.filename for member in _files(packed) if _escapes_folder(member)]
-    return [f"Not read, because their names lead out of the archive: {_name_some(leaving)}."] if leaving else []
 
 
 def _files(packed: zipfile.ZipFile) -> list[zipfile.ZipInfo]:

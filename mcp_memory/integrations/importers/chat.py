@@ -49,6 +49,7 @@ from mcp_memory.integrations.importers.parts import (
     part_text,
 )
 from mcp_memory.integrations.importers.records import (
+    ROLES,
     ImportedResult,
     ImportedTurn,
     ImportProblem,
@@ -68,22 +69,6 @@ from mcp_memory.integrations.importers.records import (
     session_name,
     storable_text,
 )
-
-ROLES: Mapping[str, Role] = {
-    "user": "user",
-    "human": "user",
-    "request": "user",
-    "assistant": "assistant",
-    "ai": "assistant",
-    "bot": "assistant",
-    "model": "assistant",
-    "response": "assistant",
-    "tool": "tool",
-    "function": "tool",
-    "tool_result": "tool",
-    "toolresult": "tool",
-}
-"""Roles by their names in lower case. A message of another role, such as `system`, is counted as hidden."""
 
 _UNTITLED = {"", "new chat", "untitled", "new conversation"}
 

@@ -145,6 +145,8 @@ def _archive_records(
     with open_archive(source.path, source.name, on_read) as archive:
         for name in archive.unread:
             skipped.note_unread(_describe_name(name), name)
+        for name in archive.leaving:
+            skipped.note_unread("names that lead out of the archive", name)
         for member in archive.members:
             shown = PurePosixPath(member.within.replace("\\", "/")).with_suffix("").as_posix().replace("/", "-")
             is_whole = is_conversations(member.place) or TEXT_NAME.search(member.place) is not None

@@ -28,7 +28,6 @@ from mcp_memory.core.regular_files import modified_ms, open_regular
 from mcp_memory.core.secrets.masking import mask, mask_id, mask_name, mask_typed
 from mcp_memory.core.text import is_blank, safe_name
 from mcp_memory.core.types import NewTurn
-from mcp_memory.integrations.importers.archive import remarks
 from mcp_memory.integrations.importers.file_records import layout_for, records
 from mcp_memory.integrations.importers.follow import classify_result, select_new_results
 from mcp_memory.integrations.importers.format_table import whole_file_format
@@ -279,8 +278,7 @@ def survey(
     cannot be read.
     """
     layout = layout_for(source, options)
-    skipped = remarks(source.path, source.name) if layout == "archive" else []
-    contents = Survey(layout=layout, start=_start(source, 0), remarks=skipped)
+    contents = Survey(layout=layout, start=_start(source, 0))
     places = TurnPlacement(default=_default_session(source, options), start=contents.start)
     for record in records(source, options, layout, skipped=contents.skipped, on_read=on_read):
         match record:

@@ -1,17 +1,6 @@
-"""The records that every format yields, and the fields they share; generic JSON turns. No I/O.
+"""The records that every format yields, and the fields they share. No I/O.
 
 `session_name` names the session of a client's conversation, for hooks, imports and followers alike.
-
-Generic JSON, recognised by its shape:
-
-    turn           {role, content, session?, name?, said_at?, id?}
-    conversation   {session?, turns: [turn, …]}, or `messages`
-    seed           {sessionKey, sessionId?, conversations: [[turn, …], …]}, alone or in {sessions: [seed, …]}, of
-                   TencentDB Agent Memory
-
-Common synonyms of field names are known (`timestamp`, `session_id`, the role `human` …); other fields are skipped and
-named. A turn may be without text, as when a model only called a tool: it is yielded, empty, so that later turns keep
-their number.
 """
 
 from __future__ import annotations
@@ -19,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, cast, get_args
@@ -302,12 +291,12 @@ def id_of(thing: Mapping[str, Any], *keys: str) -> str | None:
 def storable_text(text: str, skipped: SkippedParts) -> str:
     """Return the text without lone surrogates. Raises InvalidRecord if it is too large."""
     text = replace_surrogates(text, skipped) or ""
-    if _is_too_large(text):
+    if is_too_large(text):
         raise InvalidRecord(f"is larger than {MAX_TURN_BYTES // 2**20} MiB. Pass over it with --skip-bad.")
     return text
 
 
-def _is_too_large(text: str) -> bool:
+def is_too_large(text: str) -> bool:
     return len(text) > MAX_TURN_BYTES or len(text.encode()) > MAX_TURN_BYTES
 
 
@@ -331,183 +320,18 @@ def quote_value(value: object) -> str:
     return repr(one_line(value, 40)) if isinstance(value, str) else one_line(repr(value), 40)
 
 
-_ROLES: dict[str, Role] = {
+ROLES: Mapping[str, Role] = {
     "user": "user",
     "human": "user",
+    "request": "user",
     "assistant": "assistant",
     "ai": "assistant",
     "bot": "assistant",
     "model": "assistant",
-    "system": "system",
-    "developer": "system",
+    "response": "assistant",
     "tool": "tool",
     "function": "tool",
+    "tool_result": "tool",
     "toolresult": "tool",
 }
-_SESSION = ("session", "session_id", "sessionId", "sessionKey", "conversation_id")
-_TIME = ("said_at", "timestamp", "created_at", "createdAt", "create_time", "ts", "time", "date", "datetime", "sent_at")
-_BEGAN = (*_TIME, "started_at", "startedAt", "start_time", "inserted_at")
-_TURNS = ("turns", "messages")
-_CALLS = ("tool_calls", "function_call")
-_OF_TURN = frozenset({"role", "content", "name", "id", *_SESSION, *_TIME})
-_OF_CONVERSATION = frozenset({*_SESSION, *_BEGAN, *_TURNS, "id"})
-_OF_SEED = frozenset({"sessionKey", "sessionId", "conversations"})
-
-
-def generic_records(source: SourceValue, skipped: SkippedParts) -> Iterator[ImportedTurn | ImportProblem]:
-    """Yield the turns in a JSON object, and its problems.
-
-    The object is a turn, a conversation, a seed, or has a list of seeds as `sessions`.
-    """
-    yield from _value_records(source.value, source.where, source.number, skipped, seeds_only=False)
-
-
-def seed_records(source: SourceValue, skipped: SkippedParts) -> Iterator[ImportedTurn | ImportProblem]:
-    """Yield the turns of a seed, or of a list of seeds; any other value is a problem."""
-    yield from _value_records(source.value, source.where, source.number, skipped, seeds_only=True)
-
-
-def _value_records(
-    value: Any, where: str, number: int, skipped: SkippedParts, *, seeds_only: bool
-) -> Iterator[ImportedTurn | ImportProblem]:
-    thing = object_of(value)
-    if thing is None:
-        yield ImportProblem(
-            where=where, what=f"is {kind_of(value)}, and has to be an object such as {{role, content}}."
-        )
-        return
-    try:
-        if (seeds := list_of(thing.get("sessions"))) is not None:
-            for index, seed in enumerate(seeds):
-                place = place_inside(where, f"sessions[{index}]")
-                yield from _value_records(seed, place, number, skipped, seeds_only=True)
-        elif seeds_only or "conversations" in thing:
-            yield from _seed_turns(thing, where, skipped)
-        elif any(key in thing for key in _TURNS):
-            yield from _conversation_turns(thing, where, number, skipped)
-        else:
-            yield _turn(thing, where, skipped)
-    except InvalidRecord as unfit:
-        yield ImportProblem(where=where, what=str(unfit))
-
-
-def _seed_turns(seed: dict[str, Any], where: str, skipped: SkippedParts) -> Iterator[ImportedTurn | ImportProblem]:
-    skipped.keys |= seed.keys() - _OF_SEED
-    key, id = _name(seed, "sessionKey"), _name(seed, "sessionId")
-    if key is None:
-        raise InvalidRecord("a session of a seed needs a sessionKey.")
-    rounds = list_of(seed.get("conversations"))
-    if rounds is None:
-        raise InvalidRecord(
-            f"conversations is {kind_of(seed.get('conversations'))}, and has to be a list of lists of turns."
-        )
-    for at, turns_of_round in enumerate(rounds):
-        place, turns = place_inside(where, f"conversations[{at}]"), list_of(turns_of_round)
-        if turns is None:
-            yield ImportProblem(where=place, what=f"is {kind_of(turns_of_round)}, and has to be a list of turns.")
-            continue
-        for nth, turn in enumerate(turns):
-            yield _turn(turn, f"{place}[{nth}]", skipped, session=f"{key}@{id}" if id else key)
-
-
-def _conversation_turns(
-    thing: dict[str, Any], where: str, number: int, skipped: SkippedParts
-) -> Iterator[ImportedTurn | ImportProblem]:
-    skipped.keys |= thing.keys() - _OF_CONVERSATION
-    key = next(key for key in _TURNS if key in thing)
-    turns = list_of(thing[key])
-    if turns is None:
-        raise InvalidRecord(f"{key} is {kind_of(thing[key])}, and has to be a list of turns.")
-    began, session = parse_time(thing, _BEGAN, skipped), _session(thing) or _name(thing, "id")
-    for nth, turn in enumerate(turns):
-        place = place_inside(where, f"{key}[{nth}]")
-        yield _turn(turn, place, skipped, session=session, conversation=number, began=began)
-
-
-def _turn(
-    thing: Any,
-    where: str,
-    skipped: SkippedParts,
-    *,
-    session: str | None = None,
-    conversation: int = 0,
-    began: datetime | None = None,
-) -> ImportedTurn | ImportProblem:
-    turn = object_of(thing)
-    if turn is None:
-        return ImportProblem(where=where, what=f"is {kind_of(thing)}, and has to be an object {{role, content}}.")
-    try:
-        result = ImportedTurn(
-            where=where,
-            role=_role(turn),
-            content=_content(turn, skipped),
-            name=replace_surrogates(_name(turn, "name"), skipped),
-            said_at=parse_time(turn, _TIME, skipped),
-            id=_id(turn, skipped),
-            session=replace_surrogates(session or _session(turn), skipped),
-            conversation=conversation,
-            began=began,
-        )
-    except InvalidRecord as unfit:
-        return ImportProblem(where=where, what=str(unfit))
-    if not turn.keys() <= _OF_TURN:
-        skipped.keys |= turn.keys() - _OF_TURN
-    return result
-
-
-# --- fields -----------------------------------------------------------------------------------------
-
-
-def _role(turn: Mapping[str, Any]) -> Role:
-    role = turn.get("role")
-    if role is None:
-        raise InvalidRecord("has no role. A turn is {role, content}, a conversation {session, turns: [turn, …]}.")
-    canonical = _ROLES.get(role.strip().lower().replace("_", "")) if isinstance(role, str) else None
-    if canonical is None:
-        raise InvalidRecord(f"role is {quote_value(role)}, and has to be user, assistant, system or tool.")
-    return canonical
-
-
-def _content(turn: Mapping[str, Any], skipped: SkippedParts) -> str:
-    content = turn.get("content")
-    if content is None:
-        if "content" not in turn and not any(key in turn for key in _CALLS):
-            raise InvalidRecord("has no content. A turn is {role, content}.")
-        return ""
-    listed = list_of(content)
-    if listed is None and not isinstance(content, str | dict):
-        raise InvalidRecord(f"content is {kind_of(content)}, and has to be a string or a list of parts.")
-    parts: list[Any] = [content] if listed is None else listed
-    texts = [text for part in parts if (text := _text(part)) is not None]
-    skipped.parts += len(parts) - len(texts)
-    text = replace_surrogates("\n".join(texts), skipped) or ""
-    if _is_too_large(text):
-        raise InvalidRecord(f"content is larger than {MAX_TURN_BYTES // 2**20} MiB. Shorten it, or take it out.")
-    return text
-
-
-def _text(part: Any) -> str | None:
-    """Return the text of a content part: a string, or the `text` of an object; None without text."""
-    while (fields := object_of(part)) is not None:
-        part = fields.get("text", fields.get("value"))
-    return part if isinstance(part, str) else None
-
-
-def _name(thing: Mapping[str, Any], key: str) -> str | None:
-    name = thing.get(key)
-    if name is None:
-        return None
-    if isinstance(name, bool) or not isinstance(name, str | int):
-        raise InvalidRecord(f"{key} is {kind_of(name)}, and has to be a string.")
-    return str(name).strip() or None
-
-
-def _id(turn: Mapping[str, Any], skipped: SkippedParts) -> str | None:
-    id = replace_surrogates(_name(turn, "id"), skipped)
-    if id is not None and len(id) > MAX_ID_CHARS:
-        raise InvalidRecord(f"id is longer than {MAX_ID_CHARS} characters. Shorten it, or leave it out.")
-    return id
-
-
-def _session(thing: Mapping[str, Any]) -> str | None:
-    return next((name for key in _SESSION if (name := _name(thing, key))), None)
+"""Roles by their names in lower case. Those of instructions, such as `system`, are not among them."""

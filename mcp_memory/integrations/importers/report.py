@@ -102,8 +102,7 @@ class FileReport(ImportCounts):
 class Survey(ImportCounts):
     """What the first pass found in a file. `undated` counts turns without a time.
 
-    `wrong` has the first problem of each kind, and `alike` the number of its kind; `remarks` name members
-    of an archive that are skipped.
+    `wrong` has the first problem of each kind, and `alike` the number of its kind.
     """
 
     layout: Layout | Format
@@ -116,7 +115,6 @@ class Survey(ImportCounts):
     torn: ImportProblem | None = None
     renamed: dict[str, str] = field(default_factory=dict[str, str])
     skipped: SkippedParts = field(default_factory=SkippedParts)
-    remarks: list[str] = field(default_factory=list[str])
 
     def report(self, file: str, state: State, **more: Any) -> FileReport:
         wrong = [
@@ -131,7 +129,6 @@ class Survey(ImportCounts):
 
     def _notes(self) -> Iterator[str]:
         skipped = self.skipped
-        yield from self.remarks
         if self.undated:
             yield (
                 f"{_plural(self.undated, 'turn has', 'turns have')} no time: each got that of the turn before plus "
@@ -152,7 +149,7 @@ class Survey(ImportCounts):
             yield f"{parts} left out."
         yield from left_out_note(skipped.left_out)
         if skipped.unread:
-            yield f"Not read, because they are of no known format: {skipped.describe_unread()}."
+            yield f"Not read, because they are of no known format or not safe: {skipped.describe_unread()}."
         if skipped.repaired:
             texts = _plural(skipped.repaired, "text has", "texts have")
             yield f"{texts} an invalid character, which is kept as U+FFFD."

@@ -57,7 +57,7 @@ def test_an_export_reads_the_same_packed_and_unpacked(name: str, method: int, fi
         assert (packed.turns, packed.sessions) == (plain.turns, plain.sessions)
         assert packed.skipped.left_out == plain.skipped.left_out
         assert [name for name, _ in packed.skipped.unread.values()] == ["user.json", "chat.html"]
-        assert (packed.layout, packed.bad, packed.remarks) == ("archive", 0, [])
+        assert (packed.layout, packed.bad) == ("archive", 0)
 
 
 def test_the_parts_of_a_split_export_are_read_in_their_order(file: File) -> None:
@@ -92,8 +92,7 @@ def test_a_name_that_leads_out_of_the_archive_is_passed_over_and_named(name: str
     path = file(data, "export.zip")
     found = seen(path)
     assert (found.turns, found.sessions) == (8, 2)
-    [remark] = found.remarks
-    assert remark.startswith("Not read, because their names lead out of the archive: ")
+    assert found.skipped.unread == {"names that lead out of the archive": (name, 1)}
     assert list(tmp_path.iterdir()) == [path]
     with pytest.raises(InvalidInput, match="leads out of the archive"):
         seen(file(zipped((name, CHATGPT)), "export.zip"))
@@ -249,7 +248,7 @@ def test_what_is_not_read_is_named_once_for_each_kind(file: File, tmp_path: Path
     done = brought(tmp_path / "home", path)
     assert done.stored == 10
     assert (
-        "Not read, because they are of no known format: media/0.png (.png, and 2 more), "
+        "Not read, because they are of no known format or not safe: media/0.png (.png, and 2 more), "
         "a.db (.db, to be unpacked first), b.zip (.zip, to be unpacked first), "
         "users/1.json (JSON objects without fields), odd.json (JSON with the fields a, incomplete or damaged), notes.md (Markdown)."
     ) in done.notes

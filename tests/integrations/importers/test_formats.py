@@ -9,13 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcp_memory.integrations.importers.generic import generic_records, seed_records
 from mcp_memory.integrations.importers.records import (
     ImportedTurn,
     ImportProblem,
     SkippedParts,
     SourceValue,
-    generic_records,
-    seed_records,
 )
 from tests.json_values import json_values
 

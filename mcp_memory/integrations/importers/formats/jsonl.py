@@ -1,11 +1,11 @@
-"""Turns and conversations as generic JSON, which `importers.records` describes. Every JSON value that is of no other
+"""Turns and conversations as generic JSON, which `importers.generic` describes. Every JSON value that is of no other
 format is read as such, but in an archive only what has roles.
 """
 
 from __future__ import annotations
 
 from mcp_memory.integrations.importers.format import Format, first_of, has
-from mcp_memory.integrations.importers.records import generic_records
+from mcp_memory.integrations.importers.generic import generic_records
 
 FORMAT = Format(
     title="turns or conversations as JSON",

@@ -17,10 +17,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mcp_memory.core.types import Role
-from mcp_memory.integrations.importers.chat import ROLES, Chat, Message
+from mcp_memory.integrations.importers.chat import Chat, Message
 from mcp_memory.integrations.importers.format import Format
 from mcp_memory.integrations.importers.parts import CALL, PARTS, THOUGHTS
-from mcp_memory.integrations.importers.records import find, find_first, items_of, list_of, object_of, part_of
+from mcp_memory.integrations.importers.records import ROLES, find, find_first, items_of, list_of, object_of, part_of
 
 CITATIONS = "citations"
 _LISTS = ("messages", "request.messages", "contents", "output", "data", "conversations", "items", "choices")

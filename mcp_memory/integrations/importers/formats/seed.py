@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 from mcp_memory.integrations.importers.format import Format
-from mcp_memory.integrations.importers.records import object_of, seed_records
+from mcp_memory.integrations.importers.generic import seed_records
+from mcp_memory.integrations.importers.records import object_of
 
 FORMAT = Format(
     title="a seed of TencentDB Agent Memory",
