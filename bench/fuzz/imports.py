@@ -21,10 +21,10 @@ from mcp_memory.integrations.clients import json_text, toml_text
 from mcp_memory.integrations.hooks import answers, tool_outputs
 from mcp_memory.integrations.importers import agent_logs
 from mcp_memory.integrations.importers.format_table import table
+from mcp_memory.integrations.importers.generic import generic_records, seed_records
 from mcp_memory.integrations.importers.history import ImportOptions, records, source_of, survey
 from mcp_memory.integrations.importers.log_file import LogChunk, agent_of, read_chunks
 from mcp_memory.integrations.importers.log_lines import LogLine, LogState
-from mcp_memory.integrations.importers.generic import generic_records, seed_records
 from mcp_memory.integrations.importers.records import AGENTS, SkippedParts, SourceValue
 from mcp_memory.integrations.proxy import answer_editor
 from mcp_memory.integrations.proxy import stdio as wire

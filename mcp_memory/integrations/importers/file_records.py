@@ -148,15 +148,22 @@ def _archive_records(
         for name in archive.leaving:
             skipped.note_unread("names that lead out of the archive", name)
         for member in archive.members:
-            shown = PurePosixPath(member.within.replace("\\", "/")).with_suffix("").as_posix().replace("/", "-")
-            is_whole = is_conversations(member.place) or TEXT_NAME.search(member.place) is not None
-            session = None if is_whole else options.session or f"{source.path.stem}-{shown}"
-            last = number
-            for record in _member_records(member, options.format, skipped, last):
+            before, session = number, options.session or _session_of_member(source, member)
+            for record in _member_records(member, options.format, skipped, before):
                 if isinstance(record, ImportedTurn | ImportedResult):
                     number = max(number, record.conversation)
-                    record = replace(record, session=record.session or session)
+                    nth = record.conversation - before
+                    own = f"{session}-{nth}" if session and nth > 1 else session
+                    record = replace(record, session=record.session or own)
                 yield record
+
+
+def _session_of_member(source: ImportSource, member: Readable) -> str | None:
+    """Return the session of turns of a member that name none; None for that of the archive."""
+    if is_conversations(member.place) or TEXT_NAME.search(member.place):
+        return None
+    shown = PurePosixPath(member.within.replace("\\", "/")).with_suffix("").as_posix().replace("/", "-")
+    return f"{source.path.stem}-{shown}"
 
 
 def _describe_name(name: str) -> str:

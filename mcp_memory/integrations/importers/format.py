@@ -26,11 +26,11 @@ Records = Callable[[SourceValue, SkippedParts], Iterator[AnyRecord]]
 Unit = Literal["value", "document", "lines", "text", "path"]
 """What is recognised and read as one `SourceValue`:
 
-value      each JSON value of a file: a line, an element of the array, or the document; also in zip archives
+value      each JSON value of a file: a line, an element of the array, or the document
 document   the JSON document of a file, also if it is an array
 lines      the list of all objects in a file of JSON lines, in order; lines that are not JSON are problems
 text       the text of a file
-path       what `load` yields for a file: a database, or a file that has its messages in other files
+path       what `load` yields for a file: a database, or a file that has its messages in other files; not in zips
 """
 
 

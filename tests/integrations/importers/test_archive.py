@@ -263,3 +263,6 @@ def test_turns_in_an_archive_have_the_session_of_their_file(file: File) -> None:
     )
     assert [(one.session, one.content) for one in told(path)] == [("chats-a-x", "one"), ("chats-y", "two")]
     assert {one.session for one in told(path, session="trip")} == {"trip"}
+    talks = b'{"messages": [{"role": "user", "content": "one"}]}\n{"messages": [{"role": "user", "content": "two"}]}\n'
+    path = file(zipped(("x.jsonl", talks), ("y.jsonl", talks)), "talks.zip")
+    assert [one.session for one in told(path)] == ["talks-x", "talks-x-2", "talks-y", "talks-y-2"]
