@@ -8,6 +8,7 @@
     statements       statements and texts of other programs, as records
     reader           a file as JSON values or notes, streamed: lines, documents, archives, folders
     sqlite_file      databases of other programs
+    session_files    sessions that are spread over several files
     history          checks a whole file, then stores it
     placement        the session, time and id of each turn; which are stored already
     agent_logs       the log formats of Claude Code, Codex and Gemini CLI; log_lines: their common part
