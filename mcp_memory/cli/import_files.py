@@ -175,10 +175,17 @@ def sources(files: Sequence[Path], layout: str) -> Generator[list[Source]]:
 
 
 def _files_of_formats(folder: Path, layout: str) -> list[Path]:
-    """Return the files in a folder that are conversations of an unpacked export, or of another known format."""
+    """Return the files in a folder that are conversations of an unpacked export, or of another known format.
+
+    None if they are all notes of a folder without logs: it is read whole, with its notes of other memories.
+    """
     if layout in NOTES:
         return []
-    return [*unpacked_conversations(folder), *files_of_formats(folder, layout)]
+    found = [*unpacked_conversations(folder), *files_of_formats(folder, layout)]
+    is_notes = layout == "auto" and found and all(path.suffix == ".md" for path in found)
+    notes = notes_in_folder(folder) if is_notes else []
+    is_whole = notes and {path.resolve() for path in found} <= set(notes) and not any(find_logs(folder, {}))
+    return [] if is_whole else found
 
 
 def _is_notes_folder(file: Path, layout: str) -> bool:

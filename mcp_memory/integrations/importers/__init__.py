@@ -6,6 +6,7 @@
     chat             reads conversations by a description of their fields
     records          what every format yields: turns, results, statements, problems; generic JSON turns
     statements       statements and texts of other programs, as records
+    markdown_notes   statements in Markdown, for agents: bullets and paragraphs
     reader           a file as JSON values or notes, streamed: lines, documents, archives, folders
     sqlite_file      databases of other programs
     session_files    sessions that are spread over several files

@@ -57,7 +57,7 @@ def _session(path: Path, lines: list[Any]) -> dict[str, Any]:
     title = _TITLE.search(text_at(path.with_name("workspace.yaml")))
     chats = path.parents[2] / "chatSessions"
     is_copy = any((chats / f"{path.stem}{ending}").exists() for ending in (".json", ".jsonl"))
-    named = next(filter(None, (find(line, "data.sessionId") for line in lines)), None)
+    named: Any = next((id for line in lines if (id := find(line, "data.sessionId"))), None)
     id = named or (path.parent.name if path.name == "events.jsonl" else path.stem)
     messages = list(_joined(_events(lines)))
     return {
