@@ -63,7 +63,7 @@ def _session(path: Path, lines: list[Any]) -> dict[str, Any]:
     return {
         "id": id,
         "title": title and title[1].strip("'\" "),
-        "began": find(lines[0], "timestamp"),
+        "began": find(next(iter(lines), None), "timestamp"),
         "is_copy": is_copy,
         "messages": messages,
     }
