@@ -327,7 +327,7 @@ def layout_of(source: ImportSource) -> Layout:
         raise InvalidInput(f"{source.name} is empty.")
     if is_archive(head):
         return "notes" if holds_notes(source.path) else "archive"
-    if head.startswith(BINARY):
+    if head.startswith(BINARY) or source.path.suffix == ".pb":
         raise InvalidInput(refuse_unknown(source.name, source.path))
     if head.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in head[:64]:
         raise InvalidInput(
