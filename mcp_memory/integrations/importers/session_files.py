@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.regular_files import open_regular
 from mcp_memory.integrations.importers.chat import SUB_AGENTS, Chat
 from mcp_memory.integrations.importers.format import AnyRecord, Records
-from mcp_memory.integrations.importers.reader import ImportSource, read_json, read_text_head, whole_lines
+from mcp_memory.integrations.importers.reader import ImportSource, read_json, whole_lines
 from mcp_memory.integrations.importers.records import (
     ImportProblem,
     SkippedParts,
@@ -27,6 +28,7 @@ from mcp_memory.integrations.importers.records import (
 )
 
 COPIES = "copies of sessions that are stored in another file too"
+_HEAD = 64 * 2**10
 
 
 def json_at(path: Path) -> Any:
@@ -37,11 +39,12 @@ def json_at(path: Path) -> Any:
         return None
 
 
-def text_at(path: Path) -> str:
-    """Return the first 64 KiB of a file; empty if it is missing or cannot be read."""
+def text_at(path: Path, *, whole: bool = False) -> str:
+    """Return the first 64 KiB of a file, or all of it; empty if it is missing or cannot be read."""
     try:
-        return read_text_head(path)
-    except InvalidInput:
+        with open_regular(path) as stream:
+            return stream.read(-1 if whole else _HEAD).decode("utf-8", "replace")
+    except OSError:
         return ""
 
 
