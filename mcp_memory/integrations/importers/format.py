@@ -96,6 +96,11 @@ def any_line(test: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda lines: any(map(test, list_of(lines) or []))
 
 
+def first_line(test: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """Return a test for the first lines of a file, the first of which passes the test."""
+    return lambda lines: any(map(test, (list_of(lines) or [])[:1]))
+
+
 def values_of(thing: Any) -> Iterable[Any]:
     """Return the values of an object; none of anything else."""
     return (object_of(thing) or {}).values()

@@ -88,9 +88,9 @@ def refuse_unknown(name: str, path: Path) -> str:
     """Return the message about a file of no known format."""
     if path.suffix == ".pb":
         return (
-            f"{name} looks like a conversation of Antigravity or Windsurf, which these programs encrypt, so that it "
-            "cannot be read. Antigravity's transcripts can be imported: `transcript_full.jsonl` in the folder `brain` "
-            "beside `conversations`."
+            f"{name} cannot be read: Antigravity and Windsurf encrypt their conversations in `.pb` files. What can be "
+            "imported are Antigravity's transcripts: `transcript_full.jsonl` in the folder `brain` beside "
+            "`conversations`."
         )
     what = describe(path)
     return f"{name} looks like {what}, which is of no known format. {_next_step(what)}"

@@ -38,7 +38,10 @@ def _sessions(value: Any) -> Iterator[Any]:
     text, typed = str(find(value, "text")), items_of(value, "typed")
     starts = list(_START.finditer(text))
     for start, following in zip(starts, [*starts[1:], None], strict=False):
-        body, until = text[start.end() : following.start() if following else None], following[1] if following else "9999"
+        body, until = (
+            text[start.end() : following.start() if following else None],
+            following[1] if following else "9999",
+        )
         own = [one for one in typed if start[1] <= one[0] < until]
         yield {"id": start[1], "began": start[1], "messages": list(_dated(_messages(body), own))}
 

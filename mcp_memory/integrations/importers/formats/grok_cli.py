@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mcp_memory.integrations.importers.chat import CALL, INJECTED, RESULT, THOUGHTS, WORDS, Chat, Message, output_text
-from mcp_memory.integrations.importers.format import Format
+from mcp_memory.integrations.importers.format import Format, first_line, has
 from mcp_memory.integrations.importers.records import find, items_of, list_of, object_of
 from mcp_memory.integrations.importers.session_files import beside, chat_records, json_at, load_lines
 
@@ -52,7 +52,7 @@ FORMAT = Format(
     found="`~/.grok/sessions`",
     unit="lines",
     path=r"(?:^|/)chat_history\.jsonl$",
-    matches=lambda lines: find(lines[0], "type") in ("system", "user") and find(lines[0], "content") is not None,
+    matches=first_line(lambda line: find(line, "type") in ("system", "user") and has("content")(line)),
     load=load_lines(_session),
     parts=beside("summary.json"),
     records=chat_records(

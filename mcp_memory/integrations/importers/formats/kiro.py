@@ -52,7 +52,7 @@ FORMAT = Format(
         Chat(
             client="kiro",
             expected="session of Kiro",
-            skip=lambda line: find(line, "payload.type") not in _ROLES,
+            skip=lambda line: str(find(line, "payload.type")) not in _ROLES,
             time=("timestamp",),
             speaker=lambda line: _ROLES.get(str(find(line, "payload.type"))),
             split=_parts,

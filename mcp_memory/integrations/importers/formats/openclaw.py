@@ -18,12 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from mcp_memory.integrations.importers.chat import HIDDEN, INJECTED, SUMMARIES, WORDS, Chat, Message
-from mcp_memory.integrations.importers.format import AnyRecord, Format
+from mcp_memory.integrations.importers.format import AnyRecord, Format, first_line, has
 from mcp_memory.integrations.importers.records import (
     SkippedParts,
     SourceValue,
     find,
-    find_first,
     list_of,
     object_of,
     part_of,
@@ -113,7 +112,7 @@ CHAT = Chat(
     began=("began",),
     is_last_current=True,
     parent=("parentId",),
-    skip=lambda line: line.get("type") != "message" and line.get("type") not in _COUNTED,
+    skip=lambda line: str(line.get("type")) not in ("message", *_COUNTED),
     role=("message.role",),
     name=("message.toolName",),
     time=("timestamp", "message.timestamp"),
@@ -139,7 +138,7 @@ FORMAT = Format(
     title="a session of OpenClaw or pi",
     found="`~/.openclaw/agents/<agent>/sessions`, `~/.pi/agent/sessions`",
     unit="lines",
-    matches=lambda lines: find(lines[0], "type") == "session" and find_first(lines[0], ("id",)) is not None,
+    matches=first_line(lambda line: find(line, "type") == "session" and has("id")(line)),
     load=load_lines(_session),
     parts=lambda path: [path.with_name("sessions.json")],
     records=_records,

@@ -43,7 +43,8 @@ def _conversations(value: Any) -> Iterator[Any]:
     session, title = _SESSION.search(text), _TITLE.search(text)
     headers = _headers(lines)
     messages: list[dict[str, Any]] = []
-    for (start, header), (end, _) in zip(headers, [*headers[1:], (len(lines), None)], strict=True):
+    ends = [*(number for number, _ in headers[1:]), len(lines)]
+    for (start, header), end in zip(headers, ends, strict=False):
         body = "\n".join(lines[start + 1 : end]).strip()
         id = _ID.match(body)
         body = body[id.end() :] if id else body

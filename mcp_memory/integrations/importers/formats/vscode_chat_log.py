@@ -11,7 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from mcp_memory.integrations.importers.format import Format
+from mcp_memory.integrations.importers.format import Format, first_line, has
 from mcp_memory.integrations.importers.formats.vscode_chat import CHAT, with_messages
 from mcp_memory.integrations.importers.records import find, items_of, list_of, object_of
 from mcp_memory.integrations.importers.session_files import chat_records, load_lines
@@ -20,14 +20,14 @@ from mcp_memory.integrations.importers.session_files import chat_records, load_l
 def _session(path: Path, lines: list[Any]) -> dict[str, Any]:
     """Return the session after all changes, with the requests that were undone."""
     state: Any = {}
-    gone: dict[Any, Any] = {}
+    gone: dict[str, Any] = {}
     for line in map(object_of, lines):
         if line is None:
             continue
         before = list(items_of(state, "requests")) if line.get("k") == ["requests"] else []
         state = line.get("v") if line.get("kind") == 0 else _changed(state, line)
-        gone |= {find(request, "requestId"): request for request in before}
-    kept = {find(request, "requestId") for request in items_of(state, "requests")}
+        gone |= {str(find(request, "requestId")): request for request in before}
+    kept = {str(find(request, "requestId")) for request in items_of(state, "requests")}
     undone = [{**request, "undone": True} for id, request in gone.items() if id not in kept and object_of(request)]
     return with_messages(path, {**(object_of(state) or {}), "requests": [*items_of(state, "requests"), *undone]})
 
@@ -58,7 +58,7 @@ FORMAT = Format(
     title="a chat session of VS Code",
     found="`chatSessions` in the `User/workspaceStorage` of VS Code",
     unit="lines",
-    matches=lambda lines: find(lines[0], "kind") == 0 and isinstance(find(lines[0], "v.requests"), list),
+    matches=first_line(lambda line: find(line, "kind") == 0 and has(v__requests=list)(line)),
     load=load_lines(_session),
     records=chat_records(CHAT),
 )
