@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mcp_memory.integrations.importers.chat import HIDDEN, INJECTED, SUMMARIES, WORDS, Chat, Message
+from mcp_memory.integrations.importers.chat import HIDDEN, INJECTED, SUMMARIES, WORDS, Chat, Message, output_text
 from mcp_memory.integrations.importers.format import AnyRecord, Format, first_line, has
 from mcp_memory.integrations.importers.records import (
     SkippedParts,
@@ -51,6 +51,8 @@ _PROMPT = re.compile(
     r"\s*(?:Read HEARTBEAT\.md if it exists|Pre-compaction memory flush|A new session was started via /new or /reset"
     r"|\[cron:|A background task |\[[^\]\n]*System Message\])"
 )
+_GROUP = re.compile(r":(?:group|channel):")
+_SENDER = re.compile(r'"(?:sender|name)":\s*"([^"\n]+)"')
 _DIRECTIVE = re.compile(
     r"\[\[(?:reply_to_current|reply_to:[^\]]*|audio_as_voice)\]\][ \t]*|^MEDIA:[^\n]*\n?", re.MULTILINE
 )
@@ -68,8 +70,16 @@ def session_of(lines: list[Any], key: str, label: Any = None) -> dict[str, Any]:
         "title": next((title for title in reversed(titles) if title), label),
         "began": find(head, "timestamp"),
         "is_of_a_program": _BY_PROGRAMS.search(key) is not None,
-        "messages": [line for line in lines if find(line, "type") != "session"],
+        "messages": [_named(line, key) for line in lines if find(line, "type") != "session"],
     }
+
+
+def _named(line: Any, key: str) -> Any:
+    """Return a line; one of the user, in a group, with the name of who wrote it."""
+    text = output_text(find(line, "message.content")) if find(line, "message.role") == "user" else ""
+    is_group = _GROUP.search(key) or '"is_group_chat": true' in text
+    found = _SENDER.search(text) if is_group and _BLOCK.match(text) else None
+    return {**line, "sender": found[1]} if found else line
 
 
 def _session(path: Path, lines: list[Any]) -> dict[str, Any]:
@@ -114,7 +124,7 @@ CHAT = Chat(
     parent=("parentId",),
     skip=lambda line: str(line.get("type")) not in ("message", *_COUNTED),
     role=("message.role",),
-    name=("message.toolName",),
+    name=("message.toolName", "sender"),
     time=("timestamp", "message.timestamp"),
     split=_parts,
     joined="\n\n",
@@ -138,6 +148,7 @@ FORMAT = Format(
     title="a session of OpenClaw or pi",
     found="`~/.openclaw/agents/<agent>/sessions`, `~/.pi/agent/sessions`",
     unit="lines",
+    path=r"^(?!.*\.jsonl\.deleted\.)",
     matches=first_line(lambda line: find(line, "type") == "session" and has("id")(line)),
     load=load_lines(_session),
     parts=lambda path: [path.with_name("sessions.json")],
