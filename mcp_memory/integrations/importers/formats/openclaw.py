@@ -58,7 +58,7 @@ _DIRECTIVE = re.compile(
 )
 _NOTHING = ("NO_REPLY", "HEARTBEAT_OK")
 _COUNTED = {"compaction": SUMMARIES, "branch_summary": SUMMARIES, "custom_message": INJECTED}
-_BY_PROGRAMS = re.compile(r":(?:subagent|cron|hook)\b")
+_BY_PROGRAMS = re.compile(r"(?:^|:)(?:subagent|cron|hook)\b")
 
 
 def session_of(lines: list[Any], key: str, label: Any = None) -> dict[str, Any]:
