@@ -43,8 +43,12 @@ def with_messages(path: Path, value: Any) -> dict[str, Any]:
     """Return a session with its messages: two for each request."""
     session = object_of(value) or {}
     requests = [request for request in map(object_of, items_of(session, "requests")) if request is not None]
-    is_copy = path.suffix == ".json" and path.parent.name == "chatSessions" and path.with_suffix(".jsonl").exists()
-    return {**session, "is_copy": is_copy, "messages": [one for request in requests for one in _messages(request)]}
+    is_stored = path.suffix == ".json" and path.parent.name.lower().endswith("chatsessions")
+    return {
+        **session,
+        "is_copy": is_stored and path.with_suffix(".jsonl").exists(),
+        "messages": [one for request in requests for one in _messages(request)],
+    }
 
 
 def _messages(request: Message) -> Iterator[dict[str, Any]]:
