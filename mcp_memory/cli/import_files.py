@@ -26,7 +26,7 @@ from mcp_memory.cli.terminal import escape_controls, format_day, json_text, plur
 from mcp_memory.core.errors import InvalidInput, McpMemoryError
 from mcp_memory.integrations.importers.archive import unpacked_conversations
 from mcp_memory.integrations.importers.follow import LOGS, FollowReport, follow_log, preview_log, watch_logs
-from mcp_memory.integrations.importers.format_table import files_of_formats, whole_file_format
+from mcp_memory.integrations.importers.format_table import files_of_formats, table, whole_file_format
 from mcp_memory.integrations.importers.history import (
     FILES,
     STDIN,
@@ -37,10 +37,11 @@ from mcp_memory.integrations.importers.history import (
     source_of,
 )
 from mcp_memory.integrations.importers.log_file import AgentLog, agent_of, find_logs, log_folders, stored_path
-from mcp_memory.integrations.importers.reader import ImportSource, notes_in_folder
+from mcp_memory.integrations.importers.reader import ImportSource, notes_in_folder, text_head
 from mcp_memory.integrations.importers.records import AGENTS, Agent, agent_named
 from mcp_memory.integrations.importers.refusals import refuse_log
 from mcp_memory.integrations.importers.report import CostEstimate, FileReport, HistorySize, estimate_cost
+from mcp_memory.integrations.importers.streams import readable_file
 from mcp_memory.models.llm import price
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.service.portable.bringing import Brought
@@ -176,10 +177,24 @@ def sources(files: Sequence[Path], layout: str) -> Generator[list[Source]]:
 
 
 def _files_of_formats(folder: Path, layout: str) -> list[Path]:
-    """Return the files in a folder that are conversations of an unpacked export, or of another known format."""
+    """Return the files in a folder that are conversations of an unpacked export, or of another known format.
+
+    None if the folder has notes of another memory, and nothing else that is known but Markdown: it is read whole.
+    """
     if layout in NOTES:
         return []
-    return [*unpacked_conversations(folder), *files_of_formats(folder, layout)]
+    found = [*unpacked_conversations(folder), *files_of_formats(folder, layout)]
+    is_whole = found and layout == "auto" and all(path.suffix == ".md" for path in found) and _has_notes(folder, found)
+    return [] if is_whole else found
+
+
+def _has_notes(folder: Path, found: Sequence[Path]) -> bool:
+    """Return whether a folder without logs has all these files as notes, and others of another memory."""
+    notes, known = notes_in_folder(folder), {path.resolve() for path in found}
+    if not known <= set(notes) or any(find_logs(folder, {})):
+        return False
+    others = (text_head(readable_file(note)) for note in notes if note not in known)
+    return any(table()[name].matches(text) for text in others for name in NOTES)
 
 
 def _is_notes_folder(file: Path, layout: str) -> bool:

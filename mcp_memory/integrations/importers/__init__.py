@@ -6,8 +6,10 @@
     chat             reads conversations by a description of their fields
     records          what every format yields: turns, results, statements, problems; generic JSON turns
     statements       statements and texts of other programs, as records
+    markdown_notes   statements in Markdown, for agents: bullets and paragraphs
     reader           a file as JSON values or notes, streamed: lines, documents, archives, folders
     sqlite_file      databases of other programs
+    session_files    sessions that are spread over several files
     history          checks a whole file, then stores it
     placement        the session, time and id of each turn; which are stored already
     agent_logs       the log formats of Claude Code, Codex and Gemini CLI; log_lines: their common part

@@ -179,7 +179,7 @@ def _member_records(
 ) -> Iterator[AnyRecord]:
     """Yield the records of a member. Its conversations are numbered from `last` on."""
     whole = whole_file_format(member, format)
-    if whole is not None and whole.unit == "path":
+    if whole is not None and whole.load is not None:
         skipped.note_unread(_UNPACK.format(whole.title), member.within)
         return
     if whole is not None:

@@ -30,7 +30,7 @@ value      each JSON value of a file: a line, an element of the array, or the do
 document   the JSON document of a file, also if it is an array
 lines      the list of all objects in a file of JSON lines, in order; lines that are not JSON are problems
 text       the text of a file
-path       what `load` yields for a file: a database, or a file that has its messages in other files; not in zips
+path       what `load` yields for a file: a database, or a file that has its messages in other files
 """
 
 
@@ -64,7 +64,7 @@ class Format:
     is_last: bool = False
     """Whether it is tried after all others, because it recognises what others do."""
     load: Callable[[Path], Iterator[SourceValue | ImportProblem]] | None = None
-    """Yields the values of a file, for the unit `path`."""
+    """Yields the values of a file, for the unit `path`. A format with this is not read in zips."""
     parts: Callable[[Path], Sequence[Path]] = _has_no_parts
     """Returns the other files that belong to a file, which is read again if one of them changes; for `path`."""
 
@@ -96,6 +96,11 @@ def first_of(key: str, test: Callable[[Any], bool]) -> Callable[[Any], bool]:
 def any_line(test: Callable[[Any], bool]) -> Callable[[Any], bool]:
     """Return a test for the first lines of a file, of which one passes the test."""
     return lambda lines: any(map(test, list_of(lines) or []))
+
+
+def first_line(test: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """Return a test for the first lines of a file, the first of which passes the test."""
+    return lambda lines: any(map(test, (list_of(lines) or [])[:1]))
 
 
 def values_of(thing: Any) -> Iterable[Any]:

@@ -90,7 +90,7 @@ def layout_of(source: ImportSource) -> Layout:
         raise InvalidInput(f"{source.name} is empty.")
     if is_archive(head):
         return "archive"
-    if head.startswith(BINARY):
+    if head.startswith(BINARY) or source.path.suffix == ".pb":
         raise InvalidInput(refuse_unknown(source.name, source.path))
     if not head[:64].strip(b"\0"):
         raise InvalidInput(f"{source.name} begins with zero bytes, so it is not text. It may be damaged.")

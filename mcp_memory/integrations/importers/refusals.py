@@ -90,6 +90,12 @@ def _describe_json(text: str) -> str:
 
 def refuse_unknown(name: str, path: Path, members: str = "", problem: str = "") -> str:
     """Return the message about a file of no known format: with the members of an archive, or the first problem."""
+    if path.suffix == ".pb":
+        return (
+            f"{name} cannot be read: Antigravity and Windsurf encrypt their conversations in `.pb` files. What can be "
+            "imported are Antigravity's transcripts: `transcript_full.jsonl` in the folder `brain` beside "
+            "`conversations`."
+        )
     what = describe(path)
     found = f" It contains {members}." if members else ""
     if problem and what.startswith("JSON"):

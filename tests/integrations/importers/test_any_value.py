@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, get_args
 
 import pytest
@@ -41,6 +42,7 @@ KEYS = st.sampled_from(
     ]
 )
 JSON_FORMATS = [name for name, form in table().items() if form.unit != "text"]
+LOADED_FORMATS = [name for name, form in table().items() if form.unit in ("lines", "document") and form.load]
 TEXT_FORMATS = [name for name, form in table().items() if form.unit == "text"]
 
 
@@ -60,6 +62,23 @@ def test_no_json_is_too_strange_for_a_format(name: str, value: Any) -> None:
         table()[name].matches(one)
         found = table()[name].records(SourceValue(one, "line 1"), SkippedParts())
         assert all(isinstance(record, get_args(AnyRecord)) for record in found)
+
+
+@pytest.mark.parametrize("name", LOADED_FORMATS)
+@given(lines=st.lists(json_values(KEYS), min_size=1, max_size=6))
+@settings(max_examples=25, deadline=None)
+def test_no_file_of_json_is_too_strange_for_a_format(
+    name: str, lines: list[Any], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    form = table()[name]
+    assert form.load is not None
+    path = tmp_path_factory.getbasetemp() / f"{name}.jsonl"
+    texts = map(json.dumps, lines if form.unit == "lines" else lines[:1])
+    path.write_text("\n".join(texts), encoding="utf-8")
+    for loaded in form.load(path):
+        if isinstance(loaded, SourceValue):
+            found = form.records(loaded, SkippedParts())
+            assert all(isinstance(record, get_args(AnyRecord)) for record in found)
 
 
 @pytest.mark.parametrize("name", TEXT_FORMATS)

@@ -75,9 +75,9 @@ def files(fixture: str) -> list[ImportSource]:
         return [source for source in found if isinstance(source, ImportSource)]
 
 
-def _whole_unit(source: ImportSource) -> str | None:
+def _is_packable(source: ImportSource) -> bool:
     form = whole_file_format(source.path)
-    return None if form is None else form.unit
+    return form is None or form.load is None
 
 
 def read(fixture: str) -> tuple[list[AnyRecord], Counter[str]]:
@@ -152,10 +152,9 @@ def test_what_is_left_out_is_counted_by_category(fixture: str) -> None:
     assert left == wanted
 
 
-IN_ZIPS = [
-    name for name in FIXTURES if all(not source.parts and _whole_unit(source) != "path" for source in files(name))
-]
-"""Fixtures of files that may be in a zip; others are databases, or files that belong together."""
+BESIDE = {"aider"}
+"""Fixtures of files with some of their content in other files."""
+IN_ZIPS = [name for name in FIXTURES if name not in BESIDE and all(map(_is_packable, files(name)))]
 
 
 @pytest.mark.parametrize("fixture", IN_ZIPS)

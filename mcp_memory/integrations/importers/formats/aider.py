@@ -6,32 +6,61 @@
     anything else                                   the answer of the model
 
 The program's own lines end in two spaces, those of an answer in Markdown do not. Within a fence of code only the
-beginning of a session counts.
+beginning of a session counts. `.aider.input.history` beside it has the time of all that was typed:
+
+    # 2026-01-14 20:04:02.220022
+    +each line
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from mcp_memory.integrations.importers.chat import Chat, Message
-from mcp_memory.integrations.importers.format import Format
+from mcp_memory.integrations.importers.format import AnyRecord, Format
 from mcp_memory.integrations.importers.parts import COMMANDS, INJECTED
+from mcp_memory.integrations.importers.records import SkippedParts, SourceValue, find, items_of
+from mcp_memory.integrations.importers.session_files import text_at
 
 _START = re.compile(r"^# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\s*$", re.MULTILINE)
 _COMMAND = re.compile(r"/(?!(?:ask|code|architect|context)\s+\S)|!|<blank>$")
 _SPOKEN = re.compile(r"/(?:ask|code|architect|context)\s+")
+_TYPED = re.compile(r"^# (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\S*)\n((?:\+.*\n?)+)", re.MULTILINE)
 _CONFIRMED = re.compile(r"\(Y\)es/\(N\)o.*\w$")
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 _THOUGHTS = re.compile(r"-{6,}\n+► \*\*THINKING\*\*.*?-{6,}\n+► \*\*ANSWER\*\*\n*", re.DOTALL)
 
 
-def _sessions(text: Any) -> Iterator[Any]:
-    starts = list(_START.finditer(str(text)))
+def _sessions(value: Any) -> Iterator[Any]:
+    text, typed = str(find(value, "text")), items_of(value, "typed")
+    starts = list(_START.finditer(text))
     for start, following in zip(starts, [*starts[1:], None], strict=False):
-        body = str(text)[start.end() : following.start() if following else None]
-        yield {"id": start[1], "began": start[1], "messages": list(_messages(body))}
+        body, until = (
+            text[start.end() : following.start() if following else None],
+            following[1] if following else "9999",
+        )
+        own = [one for one in typed if start[1] <= one[0] < until]
+        yield {"id": start[1], "began": start[1], "messages": list(_dated(_messages(body), own))}
+
+
+def _typed(text: str) -> list[tuple[str, str]]:
+    """Return the time and words of all that was typed."""
+    entries = [(entry[1], entry[2]) for entry in _TYPED.finditer(text)]
+    return [(time, "\n".join(line[1:].rstrip() for line in lines.splitlines()).strip()) for time, lines in entries]
+
+
+def _dated(messages: Iterator[dict[str, Any]], typed: list[tuple[str, str]]) -> Iterator[dict[str, Any]]:
+    """Yield messages, those of the user with the time at which their words were typed."""
+    at = 0
+    for message in messages:
+        words = message.get("typed")
+        nth = next((nth for nth in range(at, len(typed)) if typed[nth][1] == words), None)
+        at = at if nth is None else nth + 1
+        yield message if nth is None else {**message, "ts": typed[nth][0]}
 
 
 def _messages(body: str) -> Iterator[dict[str, Any]]:
@@ -60,6 +89,7 @@ def _message(speaker: str, lines: list[str]) -> Iterator[dict[str, Any]]:
         yield {
             "role": speaker,
             "content": _SPOKEN.sub("", text, count=1) if speaker == "user" else _THOUGHTS.sub("", text),
+            "typed": text if speaker == "user" else None,
         }
 
 
@@ -70,6 +100,22 @@ def _left_out(message: Message) -> str | None:
     return COMMANDS if message.get("role") == "user" and _COMMAND.match(text) else None
 
 
+_CHAT = Chat(
+    client="aider",
+    expected="history of aider",
+    conversations=_sessions,
+    began=("began",),
+    time=("ts",),
+    left_out=_left_out,
+)
+
+
+def aider_records(source: SourceValue, skipped: SkippedParts) -> Iterator[AnyRecord]:
+    """Yield the records of a history, with the times of what was typed."""
+    typed = _typed(text_at(Path(source.path).with_name(".aider.input.history"), whole=True)) if source.path else []
+    yield from _CHAT.records(replace(source, value={"text": source.value, "typed": typed}), skipped)
+
+
 FORMAT = Format(
     title="a history of aider",
     found="`.aider.chat.history.md` in the folder of a project",
@@ -77,11 +123,5 @@ FORMAT = Format(
     path=r"\.md$",
     matches=lambda text: _START.search(text) is not None,
     before=("basic-memory", "mempalace"),
-    records=Chat(
-        client="aider",
-        expected="history of aider",
-        conversations=_sessions,
-        began=("began",),
-        left_out=_left_out,
-    ).records,
+    records=aider_records,
 )

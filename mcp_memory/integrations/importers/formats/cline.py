@@ -16,15 +16,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from mcp_memory.core.errors import InvalidInput
 from mcp_memory.integrations.importers.chat import Chat, Message
-from mcp_memory.integrations.importers.format import AnyRecord, Format
+from mcp_memory.integrations.importers.format import Format
 from mcp_memory.integrations.importers.parts import (
     ATTACHED,
     CALL,
     INJECTED,
     RESULT,
-    SUB_AGENTS,
     SUMMARIES,
     THOUGHTS,
     WORDS,
@@ -33,16 +31,15 @@ from mcp_memory.integrations.importers.parts import (
 from mcp_memory.integrations.importers.reader import read_json
 from mcp_memory.integrations.importers.records import (
     ImportProblem,
-    SkippedParts,
     SourceValue,
     find,
-    items_of,
     list_of,
     name_of,
     object_of,
     part_of,
     text_of,
 )
+from mcp_memory.integrations.importers.session_files import beside, chat_records, json_at
 
 _TYPED = re.compile(
     r"<(task|feedback|answer|user_message|user_input)\b[^>]*>\n?(.*?)\n?</\1>", re.DOTALL | re.IGNORECASE
@@ -146,8 +143,8 @@ def _load(path: Path) -> Iterator[SourceValue | ImportProblem]:
     if messages is None:
         yield ImportProblem(where=path.name, what="is no list of messages of Cline.")
         return
-    shown = list_of(_beside(path, "ui_messages.json")) or []
-    about = object_of(_beside(path, "history_item.json")) or {}
+    shown = list_of(json_at(path.with_name("ui_messages.json"))) or []
+    about = object_of(json_at(path.with_name("history_item.json"))) or {}
     first = next((text for entry in shown if (text := text_of(object_of(entry) or {}, "text"))), None)
     task = {
         "id": path.parent.name,
@@ -157,13 +154,6 @@ def _load(path: Path) -> Iterator[SourceValue | ImportProblem]:
         "messages": list(_dated(messages, shown)),
     }
     yield SourceValue(task, path.name, path=path.as_posix())
-
-
-def _beside(path: Path, name: str) -> Any:
-    try:
-        return read_json(path.with_name(name))
-    except InvalidInput:
-        return None
 
 
 def _dated(messages: list[Any], shown: list[Any]) -> Iterator[Any]:
@@ -190,14 +180,6 @@ def _key(text: str) -> str:
     return " ".join(text.split())[:60]
 
 
-def cline_records(source: SourceValue, skipped: SkippedParts) -> Iterator[AnyRecord]:
-    """Yield the records of a task, unless it is a sub-agent's."""
-    if find(source.value, "parent") is not None:
-        skipped.left_out[SUB_AGENTS] += len(items_of(source.value, "messages"))
-    else:
-        yield from _CHAT.records(source, skipped)
-
-
 _CHAT = Chat(
     client="cline",
     expected="task of Cline, with its messages",
@@ -216,6 +198,6 @@ FORMAT = Format(
     unit="path",
     path=r"(?:^|/)api_conversation_history\.json$",
     load=_load,
-    parts=lambda path: [path.with_name(name) for name in ("ui_messages.json", "history_item.json")],
-    records=cline_records,
+    parts=beside("ui_messages.json", "history_item.json"),
+    records=chat_records(_CHAT, sub_agent=lambda source: find(source.value, "parent") is not None),
 )

@@ -10,7 +10,6 @@ Bubbles that the list of a chat does not name were edited or rewound.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ from mcp_memory.integrations.importers.records import (
     part_of,
     text_of,
 )
+from mcp_memory.integrations.importers.session_files import object_in
 from mcp_memory.integrations.importers.sqlite_file import Database, open_database
 
 _TABS = "workbench.panel.aichat.view.aichat.chatdata"
@@ -40,10 +40,10 @@ def _load(path: Path) -> Iterator[SourceValue]:
 
 def _chats(database: Database) -> Iterator[dict[str, Any]]:
     for row in database.rows("cursorDiskKV", prefix={"key": "composerData:"}, order="key"):
-        chat = _object(row["value"])
+        chat = object_in(row["value"])
         start = f"bubbleId:{chat.get('composerId')}:"
         stored = {
-            row["key"].removeprefix(start): _object(row["value"])
+            row["key"].removeprefix(start): object_in(row["value"])
             for row in database.rows("cursorDiskKV", prefix={"key": start}, order="key")
         }
         heads = [head for head in map(object_of, items_of(chat, "fullConversationHeadersOnly")) if head is not None]
@@ -54,16 +54,9 @@ def _chats(database: Database) -> Iterator[dict[str, Any]]:
         if messages:
             yield {**chat, "messages": messages}
     for row in database.rows("ItemTable", equal={"key": _TABS}):
-        for tab in map(object_of, items_of(_object(row["value"]), "tabs")):
+        for tab in map(object_of, items_of(object_in(row["value"]), "tabs")):
             if tab is not None:
                 yield {**tab, "messages": items_of(tab, "bubbles")}
-
-
-def _object(value: Any) -> dict[str, Any]:
-    try:
-        return object_of(json.loads(value or "null")) or {}
-    except (ValueError, TypeError, RecursionError):
-        return {}
 
 
 def _parts(bubble: Message) -> Iterator[dict[str, Any]]:

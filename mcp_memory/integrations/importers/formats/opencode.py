@@ -13,9 +13,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from mcp_memory.integrations.importers.chat import Chat, Message
-from mcp_memory.integrations.importers.format import AnyRecord, Format, first_of, has
-from mcp_memory.integrations.importers.parts import ATTACHED, BRANCHES, INJECTED, SUB_AGENTS, SUMMARIES
-from mcp_memory.integrations.importers.records import SkippedParts, SourceValue, find, items_of, object_of
+from mcp_memory.integrations.importers.format import Format, first_of, has
+from mcp_memory.integrations.importers.parts import ATTACHED, BRANCHES, INJECTED, SUMMARIES
+from mcp_memory.integrations.importers.records import find, items_of, object_of
+from mcp_memory.integrations.importers.session_files import chat_records
 
 
 def _conversations(value: Any) -> Iterator[Any]:
@@ -52,14 +53,6 @@ def _parts(message: Message) -> Iterator[Any]:
             yield part
 
 
-def session_records(source: SourceValue, skipped: SkippedParts) -> Iterator[AnyRecord]:
-    """Yield the records of a session, unless it is a sub-agent's."""
-    if find(source.value, "info.parentID") is not None:
-        skipped.left_out[SUB_AGENTS] += len(items_of(source.value, "messages"))
-    else:
-        yield from _CHAT.records(source, skipped)
-
-
 _CHAT = Chat(
     client="opencode",
     expected="session of opencode, with its messages",
@@ -74,6 +67,8 @@ _CHAT = Chat(
     joined="\n\n",
     left_out=_left_out,
 )
+
+session_records = chat_records(_CHAT, sub_agent=lambda source: find(source.value, "info.parentID") is not None)
 
 FORMAT = Format(
     title="a session of opencode",

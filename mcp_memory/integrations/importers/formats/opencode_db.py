@@ -5,14 +5,14 @@ The columns `data` of messages and parts are the objects that `opencode export` 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from mcp_memory.integrations.importers.format import Format
 from mcp_memory.integrations.importers.formats.opencode import session_records
-from mcp_memory.integrations.importers.records import SourceValue, object_of
+from mcp_memory.integrations.importers.records import SourceValue
+from mcp_memory.integrations.importers.session_files import object_in
 from mcp_memory.integrations.importers.sqlite_file import open_database
 
 
@@ -23,24 +23,17 @@ def _load(path: Path) -> Iterator[SourceValue]:
                 "id": session["id"],
                 "title": session.get("title"),
                 "parentID": session.get("parent_id"),
-                "revert": _object(session.get("revert")),
+                "revert": object_in(session.get("revert")),
                 "time": {"created": session.get("time_created")},
             }
             parts: dict[str, list[Any]] = {}
             for part in database.rows("part", equal={"session_id": session["id"]}, order="id"):
-                parts.setdefault(part["message_id"], []).append(_object(part["data"]))
+                parts.setdefault(part["message_id"], []).append(object_in(part["data"]))
             messages = [
-                {"info": {**_object(message["data"]), "id": message["id"]}, "parts": parts.get(message["id"], [])}
+                {"info": {**object_in(message["data"]), "id": message["id"]}, "parts": parts.get(message["id"], [])}
                 for message in database.rows("message", equal={"session_id": session["id"]}, order="id")
             ]
             yield SourceValue({"info": info, "messages": messages}, f"session {session['id']}", number, path.as_posix())
-
-
-def _object(text: Any) -> dict[str, Any]:
-    try:
-        return object_of(json.loads(text or "null")) or {}
-    except (ValueError, TypeError, RecursionError):
-        return {}
 
 
 FORMAT = Format(

@@ -1,0 +1,45 @@
+"""The database of OpenClaw since 2026, `~/.openclaw/agents/<agent>/agent/openclaw-agent.sqlite`.
+
+The column `event_json` of the table `transcript_events` has the lines that `openclaw` reads from files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+
+from mcp_memory.integrations.importers.format import Format
+from mcp_memory.integrations.importers.formats.openclaw import CHAT, of_program, session_of
+from mcp_memory.integrations.importers.records import SourceValue
+from mcp_memory.integrations.importers.session_files import beside, chat_records, object_in
+from mcp_memory.integrations.importers.sqlite_file import Database, open_database
+
+
+def _load(path: Path) -> Iterator[SourceValue]:
+    with open_database(path) as database:
+        keys = _keys(database)
+        rows = database.rows("transcript_events", order="session_id")
+        for number, (id, group) in enumerate(groupby(rows, key=lambda row: str(row["session_id"])), start=1):
+            lines = [object_in(row["event_json"]) for row in sorted(group, key=lambda row: int(row["seq"]))]
+            session = {**session_of(lines, keys.get(id, "")), "id": id}
+            yield SourceValue(session, f"session {id}", number, path.as_posix())
+
+
+def _keys(database: Database) -> dict[str, str]:
+    """Return the keys of sessions, in versions that have them in a table."""
+    rows = (row for table in ("sessions", "session_entries") for row in database.rows(table))
+    return {
+        str(row["session_id"]): str(row["session_key"]) for row in rows if {"session_id", "session_key"} <= row.keys()
+    }
+
+
+FORMAT = Format(
+    title="the database of OpenClaw",
+    found="`~/.openclaw/agents/<agent>/agent/openclaw-agent.sqlite`",
+    unit="path",
+    path=r"(?:^|/)openclaw-agent\.sqlite$",
+    load=_load,
+    parts=beside("openclaw-agent.sqlite-wal"),
+    records=chat_records(CHAT, sub_agent=of_program),
+)
