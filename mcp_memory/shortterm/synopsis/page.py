@@ -1,9 +1,8 @@
-r"""A page, the bounded view of a tool result that every format works on, and its focus, the words of the call.
+r"""A page, the view of a tool result that every format works on, and its focus, the words of the call.
 
-Bounds: at most `HEAD` characters and `HEAD_LINES` lines from the beginning and `TAIL` and `TAIL_LINES` from the end
-become lines, each up to `WIDTH` characters. Beyond that only newlines are counted. Line numbers are those of the raw
-text, 1-based; a line ends only at "\n". Wrapping is removed first: an exit code, elements such as `<output>`, and the
-line numbers that a file viewer prints before each line.
+Every line of the text is a line of the page, up to `WIDTH` characters of it. Line numbers are those of the raw text,
+1-based; a line ends only at "\n". Wrapping is removed first: an exit code, elements such as `<output>`, and the line
+numbers that a file viewer prints before each line.
 
 Focus: words of the arguments count three times as much as words of the talk, their paths half as much; a word on many
 lines of the result counts less. Matching ignores case and works inside longer names.
@@ -21,9 +20,9 @@ from itertools import pairwise
 from math import log2
 from typing import Any, TypeVar, cast
 
-HEAD, HEAD_LINES = 400_000, 6_000
-TAIL, TAIL_LINES = 100_000, 2_000
-WIDTH = 600
+WIDTH = 2_000
+LONG, PART = 3_000, 200
+BEGINS = re.compile(r"(?<=\s)\[?(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d|(?<=\s)\[(?:INFO|ERROR|WARN\w*|DEBUG)\]")
 SAMPLE = 400
 
 ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_])")
@@ -31,6 +30,11 @@ INSIDE = re.compile(r"\w\w")
 LAST_WORD = re.compile(r"(?<!\w)\w+\Z")
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 EXIT = re.compile(r"\s*(?:<(?:returncode|exit_?code)>|\[?exit(?:ed with)? (?:code|status):?)\s*(-?\d{1,6})\b", re.I)
+PREFIX = re.compile(
+    r"(?:[^\t]*\t){0,3}(?:\[\s*\d+\.\d+\]\s+|(?:\d{2,7}\s+)?[\[(]?(?:\w{3} {1,2}\d{1,2} |\d{4}[-/]\d\d[-/]\d\d[T ])?\d\d:\d\d:\d\d"
+    r"(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?[\])]?:?\s*)"
+)
+"""What precedes the message in nearly all lines of a log: columns of tabs, a process, the time."""
 TAG = r"</?(?:output|output_head|output_tail|stdout|stderr|result|tool_output|tool_result|elided_chars|warning)>"
 WRAPPING = re.compile(rf"\s*(?:{TAG}\s*)+$")
 SED = re.compile(r"sed -n ['\"]?(\d{1,7}),")
@@ -54,13 +58,13 @@ class ResultPage:
 
     text: str
     lines: tuple[PageLine, ...]
-    """All lines; if not `whole`, the lines of the head and the tail."""
     raw: str
     """The original result with its wrapping, to which `chars` and `total_lines` refer."""
     chars: int
     total_lines: int
-    whole: bool
     exit_code: int | None = None
+    span: tuple[str, str] | None = None
+    """What preceded the first and the last message of a log, such as their times, which the lines are without."""
     first_file_line: int | None = None
     """Number of the first line within its file, if a viewer printed it or the call names it."""
 
@@ -124,19 +128,9 @@ def size(chars: int) -> str:
 
 def open_page(text: str) -> ResultPage:
     """Split a result into lines, clean and unwrap it."""
-    total = count_lines(text)
-    head = text[:HEAD].split("\n", HEAD_LINES)
-    if len(text) > HEAD or len(head) > HEAD_LINES:
-        tail = text[-TAIL:].removesuffix("\n").rsplit("\n", TAIL_LINES)[1:]
-        first = max(total - len(tail) + 1, len(head))  # the head's last piece may be incomplete
-        lines = _lines(head[:-1] or head, first=1)
-        lines += [line for line in _lines(tail, first=total - len(tail) + 1) if line.number >= first]
-    else:
-        lines = _lines(head[:-1] if head[-1] == "" else head, first=1)
-    page = ResultPage(
-        text=text, raw=text, lines=tuple(lines), chars=len(text), total_lines=total, whole=len(lines) >= total
-    )
-    return _unnumber(_unwrap(page))
+    lines = _lines(text.removesuffix("\n").split("\n") if text else [])
+    page = ResultPage(text=text, raw=text, lines=tuple(lines), chars=len(text), total_lines=count_lines(text))
+    return _unprefix(_unnumber(_unwrap(page)))
 
 
 def placed(page: ResultPage, call: str) -> ResultPage:
@@ -145,10 +139,24 @@ def placed(page: ResultPage, call: str) -> ResultPage:
     return replace(page, first_file_line=int(asked[0])) if len(asked) == 1 and page.first_file_line is None else page
 
 
-def _lines(pieces: list[str], *, first: int) -> list[PageLine]:
+def _lines(pieces: list[str]) -> list[PageLine]:
     # like a terminal, which overwrites at a carriage return
-    shown = (piece.rstrip("\r").rpartition("\r")[2] for piece in pieces)
-    return [PageLine(n, clean(piece[:WIDTH])) for n, piece in enumerate(shown, start=first)]
+    if len(pieces) < 20 and any(len(piece) > LONG for piece in pieces):
+        return [line for n, piece in enumerate(pieces, start=1) for line in _parts(n, piece)]
+    shown = (piece.rstrip("\r").rpartition("\r")[2] if "\r" in piece else piece for piece in pieces)
+    return [PageLine(n, clean(piece[:WIDTH])) for n, piece in enumerate(shown, start=1)]
+
+
+def _parts(number: int, text: str) -> Iterator[PageLine]:
+    """Yield a long line in parts, cut before times and levels, else at white space; parts are named by their place."""
+    start = 0
+    while start < len(text):
+        end = min(len(text), start + PART)
+        if end < len(text):
+            cut = next((m.start() for m in BEGINS.finditer(text, start + 40, end)), 0)
+            end = cut or max(text.rfind(" ", start + 40, end), text.rfind(",", start + 40, end)) + 1 or end
+        yield PageLine(number, clean(text[start:end]), f"{number}@{start}" if start else str(number))
+        start = end
 
 
 def _unwrap(page: ResultPage) -> ResultPage:
@@ -197,6 +205,18 @@ def _unnumber(page: ResultPage) -> ResultPage:
         PageLine(line.number, part[2]) if part else line for line, part in zip(page.lines, parts, strict=True)
     )
     return replace(page, lines=lines, first_file_line=line_numbers[0], text="\n".join(line.text for line in lines))
+
+
+def _unprefix(page: ResultPage) -> ResultPage:
+    """Remove what precedes the messages of a log, if nearly all lines have it, and keep the first and the last of it."""
+    if sum(1 for line in page.sample if PREFIX.match(line.text)) < 0.8 * len(page.sample) or len(page.sample) < 5:
+        return page
+    found = [(line, PREFIX.match(line.text)) for line in page.lines]
+    times = [one_line(match[0]).strip("[]: ") for _, match in found if match]
+    if len(times) < 0.8 * sum(1 for line in page.lines if line.text.strip()):
+        return page
+    lines = [PageLine(line.number, line.text[match.end() :], line.name) if match else line for line, match in found]
+    return replace(page, lines=tuple(lines), span=(times[0], times[-1]))
 
 
 Item = TypeVar("Item")
