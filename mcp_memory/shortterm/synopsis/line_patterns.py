@@ -67,9 +67,7 @@ def patterns_in(lines: Sequence[str]) -> list[Pattern]:
         if nth < MOST_PATTERNS:
             candidates = near[len(words), next((word for word in words if word != "\0"), "")]
             need = ALIKE * len(words)
-            pattern = next(
-                (p for p in candidates if sum(map(str.__eq__, p.words, words)) >= need), None
-            )
+            pattern = next((p for p in candidates if sum(map(str.__eq__, p.words, words)) >= need), None)
         if pattern is None:
             pattern = Pattern(words)
             found.append(pattern)
@@ -190,7 +188,9 @@ def _of_parts(texts: Sequence[str], pattern: Pattern) -> Iterator[Statement]:
         shown = ", ".join(f"{clip(value.strip(chr(34)), 50)} ×{n:,}" for value, n in top)
         more = f" and {different - 5:,} more" if different > 5 else ""
         yield Statement(
-            f"{count:,}× {label}: {shown}{more}", 0.4 * log(count) * (1 - different / count), 2 + column / 100,
+            f"{count:,}× {label}: {shown}{more}",
+            0.4 * log(count) * (1 - different / count),
+            2 + column / 100,
             ("parts", id(pattern)),
         )
 
@@ -200,12 +200,19 @@ DIAGNOSTIC = re.compile(
     r"(?:[:,.-]\d+){0,3}[)\]]?:?\s+(?P<said>\S.*)"
 )
 SEVERITY = re.compile(r"\W{0,3}(fatal error|error|warning|note|info|hint|convention|refactor|style)\b", re.I)
-RULE_NAME = re.compile(r"\b([A-Z]{1,8}-?\d{2,6})\b|\[(?:-W)?([a-z][\w/-]+)(?:=[\w-]+)?\]\s*$|\b([a-z]+(?:-[a-z]+){1,5})\s*$")
+RULE_NAME = re.compile(
+    r"\b([A-Z]{1,8}-?\d{2,6})\b|\[(?:-W)?([a-z][\w/-]+)(?:=[\w-]+)?\]\s*$|\b([a-z]+(?:-[a-z]+){1,5})\s*$"
+)
 
 
 def _diagnostics(texts: Sequence[str]) -> Iterator[Statement]:
     """Yield counts by severity, rule, file and message if many lines are `file:line: message`, as compilers print."""
-    columns: dict[str, Counter[str]] = {"severity": Counter(), "rule": Counter(), "file": Counter(), "message": Counter()}
+    columns: dict[str, Counter[str]] = {
+        "severity": Counter(),
+        "rule": Counter(),
+        "file": Counter(),
+        "message": Counter(),
+    }
     firsts: dict[str, tuple[int, str]] = {}
     count = 0
     for at, text in enumerate(texts):
@@ -230,9 +237,18 @@ def _diagnostics(texts: Sequence[str]) -> Iterator[Statement]:
         top = values.most_common(6)
         if not top or (len(values) > 6 and top[0][1] < 3):
             continue
-        more = f" and {len(values) - 3:,} more" if len(values) > 3 and name not in ("rule", "severity") else f" and {len(values) - 6:,} more" if len(values) > 6 else ""
+        more = (
+            f" and {len(values) - 3:,} more"
+            if len(values) > 3 and name not in ("rule", "severity")
+            else f" and {len(values) - 6:,} more"
+            if len(values) > 6
+            else ""
+        )
         width = 30 if name == "rule" else 60
-        shown = ", ".join(f"{clip_start(value, width) if name == 'file' else clip(value, width)} ×{n:,}" for value, n in top[: 6 if name in ("rule", "severity") else 3])
+        shown = ", ".join(
+            f"{clip_start(value, width) if name == 'file' else clip(value, width)} ×{n:,}"
+            for value, n in top[: 6 if name in ("rule", "severity") else 3]
+        )
         yield Statement(f"{name}: {shown}{more}", 5.0 if name != "message" else 3.5, 1.5)
     if len(columns["file"]) > 1:
         yield Statement(f"{count:,} diagnostics in {len(columns['file']):,} files", 5.0, 1.4)

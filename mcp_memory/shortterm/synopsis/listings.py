@@ -20,7 +20,6 @@ from mcp_memory.shortterm.synopsis.page import Focus, PageLine, ResultPage, clip
 from mcp_memory.shortterm.synopsis.preview import SUMMARY, SynopsisDraft
 from mcp_memory.shortterm.synopsis.statements import statements_of_facts, statements_of_picks
 
-
 IN_FILE = re.compile(
     r"(?P<path>(?:[A-Za-z]:)?[^\s:][^:\n]{0,250}?[\w)\]])(?P<mark>[:])(?:(?P<line>\d+):(?:\d+:)?)?(?P<text>.*)"
 )

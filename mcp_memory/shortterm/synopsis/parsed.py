@@ -1,21 +1,32 @@
-"""Texts of structured formats as values of objects, lists and strings: JSON, JSON lines, XML, YAML."""
+"""Texts of structured formats as values: JSON, JSON lines, XML, YAML, TOML.
+
+A format owns a text only if it accounts for all of it, or for all but the end of a text that was cut off. Text that is
+longer than `SLOW` is not read by the slower parsers (YAML, TOML).
+"""
 
 from __future__ import annotations
 
 import json
 import re
+import tomllib
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 from xml.parsers import expat
 
 import yaml
 
-from mcp_memory.shortterm.synopsis.fields import Json
-
-XML = re.compile(r"\s*(?:<\?xml[^>]*\?>\s*)?(?:<!--.*?-->\s*)*(?:<!DOCTYPE[^>\[]*>\s*)?<[A-Za-z_][\w:.-]*[\s/>]", re.DOTALL)
-HTML = re.compile(r"\s*(?:<!doctype html|<html\b)", re.I)
+Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
+SLOW = 1_000_000
+DEEPEST = 200
+TORN = 2_000
+"""The most characters that an incomplete last value may have."""
+STRINGS_AND_SIGNS = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],]')
+XML = re.compile(
+    r"\s*(?:<\?xml[^>]*\?>\s*)?(?:<!--.*?-->\s*)*(?:<!DOCTYPE[^>\[]*>\s*)?<[A-Za-z_][\w:.-]*[\s/>]", re.DOTALL
+)
 YAML_LINE = re.compile(r"\s*(?:- )?[\w.\"'/-]+:(?: |$)|\s*- |\s*#|---|\s*$")
+TOML_LINE = re.compile(r"\[\[?[\w.\"' -]+\]?\]$|[\w.\"-]+ *= *\S|\s*[\"'\]{}]|\s*#|\s*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,104 +41,147 @@ class Parsed:
 
 def parse(text: str) -> Parsed | None:
     """Return the value of a text in a structured format; None for any other text."""
-    match text.lstrip("\ufeff \t\r\n")[:1]:
-        case "{" | "[" | '"':
-            return _parse_json(text)
-        case "<":
-            value = parse_xml(text)
-            return None if value is None else Parsed(value, "xml", "application/xml")
-        case _:
-            value = parse_yaml(text)
-            return None if value is None else Parsed(value, "yaml", "application/yaml")
+    text = text.lstrip("\ufeff")
+    begin = text.lstrip()[:1]
+    if begin in ("{", "[", '"') and (parsed := _parse_json(text)):
+        return parsed
+    if begin == "<":
+        value = _parse_xml(text)
+        return None if value is None else Parsed(value, "xml", "application/xml")
+    if len(text) > SLOW:
+        return None
+    lines = [line for line in text[:20_000].split("\n") if line.strip()]
+    for pattern, read, kind in ((TOML_LINE, tomllib.loads, "toml"), (YAML_LINE, _parse_yaml, "yaml")):
+        if len(lines) >= 3 and sum(1 for line in lines if pattern.match(line)) > 0.8 * len(lines):
+            try:
+                value = read(text)
+            except (yaml.YAMLError, tomllib.TOMLDecodeError, RecursionError, ValueError):
+                continue
+            if value and isinstance(value, (dict, list)):
+                return Parsed(value, kind, f"application/{kind}")
+    return None
 
 
 def _parse_json(text: str) -> Parsed | None:
+    """Read one value, several values one after the other, or a value that is cut off; not a single string."""
+    values: list[Any] = []
+    problem = ""
+    decoder, at = json.JSONDecoder(), 0
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        pass
-    else:
-        return Parsed(value, "json", "application/json") if isinstance(value, (dict, list)) else None
-    rows = parse_json_lines(text)
-    return None if rows is None else Parsed(rows, "jsonl", "application/jsonl")
-
-
-def parse_xml(text: str) -> Json | None:
-    """Return the root element as `{tag: {attribute or tag: …}}`; None if the text is not well-formed XML.
-
-    Elements that repeat in any parent of their kind are lists everywhere.
-    """
-    if not XML.match(text[:20_000]) or HTML.match(text[:400]) or "<!ENTITY" in text:
+        while rest := re.compile(r"\s*(?=\S)").match(text, at):
+            value, at = decoder.raw_decode(text, rest.end())
+            values.append(value)
+    except RecursionError:
         return None
-    parser = expat.ParserCreate()
-    parser.buffer_text = True
-    root: list[Any] = ["", {}, [], []]
+    except ValueError:
+        begun = _close_brackets(text[at:]) if len(values) < 2 else None
+        if begun is not None and not values:
+            values, problem = [begun], f"cut off after line {text.count(chr(10)) + 1:,}"
+        elif len(text) - at > TORN or not values:
+            return None
+        elif text[at:].strip():
+            problem = "the last line is cut off"
+    if not all(isinstance(value, (dict, list)) for value in values):
+        return None
+    if len(values) == 1:
+        return Parsed(values[0], "json", "application/json", problem)
+    return Parsed(values, "jsonl", "application/jsonl", problem)
+
+
+def _close_brackets(text: str) -> Any | None:
+    """Return the value of a JSON text whose end is missing, without its last, incomplete part; None if it is not one."""
+    closing: list[str] = []
+    end, needed = 0, ""
+    for match in STRINGS_AND_SIGNS.finditer(text):
+        sign = match[0][0]
+        if sign in "{[":
+            closing.append("}" if sign == "{" else "]")
+        elif sign in "}]":
+            if not closing or closing.pop() != sign:
+                return None
+        elif sign == "," and len(text) - match.start() <= TORN + len(text) // 20:
+            end, needed = match.start(), "".join(reversed(closing))
+        if len(closing) > DEEPEST:
+            return None
+    try:
+        return json.loads(text[:end] + needed) if needed else None
+    except (ValueError, RecursionError):
+        return None
+
+
+@dataclass(slots=True)
+class _Element:
+    tag: str
+    attributes: dict[str, str]
+    children: list[_Element]
+    texts: list[str]
+
+
+def _parse_xml(text: str) -> Json | None:
+    """Return the root element; elements that repeat in any parent of their kind are lists everywhere.
+
+    None for HTML, for text that is not well-formed, and for text that defines entities, which can grow without bound.
+    """
+    if not XML.match(text[:20_000]) or "<!ENTITY" in text:
+        return None
+    root = _Element("", {}, [], [])
     stack = [root]
     repeats: set[tuple[str, str]] = set()
 
     def start(tag: str, attributes: dict[str, str]) -> None:
-        element: list[Any] = [tag, attributes, [], []]
-        stack[-1][2].append(element)
+        element = _Element(tag, attributes, [], [])
+        stack[-1].children.append(element)
         stack.append(element)
+        if len(stack) > DEEPEST:
+            raise ValueError("nested too deep")
 
     def end(_: str) -> None:
         element = stack.pop()
-        times = Counter(child[0] for child in element[2])
-        repeats.update((element[0], tag) for tag, n in times.items() if n > 1)
+        times = Counter(child.tag for child in element.children)
+        repeats.update((element.tag, tag) for tag, count in times.items() if count > 1)
 
     def data(text: str) -> None:
         if not text.isspace():
-            stack[-1][3].append(text)
+            stack[-1].texts.append(text)
 
+    parser = expat.ParserCreate()
+    parser.buffer_text = True
     parser.StartElementHandler, parser.EndElementHandler, parser.CharacterDataHandler = start, end, data
     try:
-        parser.Parse(text.strip(), True)
+        parser.Parse(text.strip().encode("utf-8", "replace"), True)
     except (expat.ExpatError, ValueError):
         return None
-    return _element(root[2][0], repeats)
+    return _value_of(root.children[0], repeats)
 
 
-def _element(element: list[Any], repeats: set[tuple[str, str]]) -> Any:
-    tag, attributes, children, texts = element
-    text = " ".join("".join(texts).split())
-    if not attributes and not children:
+def _value_of(element: _Element, repeats: set[tuple[str, str]]) -> Any:
+    text = " ".join("".join(element.texts).split())
+    if not element.attributes and not element.children:
         return text
-    made: dict[str, Any] = {name: value for name, value in attributes.items() if not name.startswith(("xmlns", "xsi:"))}
-    for child in children:
-        value = _element(child, repeats)
-        if (tag, child[0]) in repeats:
-            made.setdefault(child[0], [])
-            if isinstance(made[child[0]], list):
-                made[child[0]].append(value)
+    fields: dict[str, Any] = {k: v for k, v in element.attributes.items() if not k.startswith(("xmlns", "xsi:"))}
+    for child in element.children:
+        value = _value_of(child, repeats)
+        if (element.tag, child.tag) in repeats:
+            if not isinstance(fields.get(child.tag), list):
+                fields[child.tag] = []
+            fields[child.tag].append(value)
         else:
-            made[child[0]] = value
+            fields[child.tag] = value
     if text:
-        made["text"] = text
-    return made
+        fields["text"] = text
+    return fields
 
 
-def parse_yaml(text: str) -> Json | None:
-    """Return the document, or the list of several documents; None if the text is not YAML of objects."""
-    lines = [line for line in text[:20_000].split("\n") if line.strip()]
-    if len(lines) < 3 or sum(1 for line in lines if YAML_LINE.match(line)) < 0.7 * len(lines) or len(text) > 1_000_000:
+def _parse_yaml(text: str) -> Any:
+    """Return the document, or the list of several documents; all plain values are texts."""
+    documents = [document for document in yaml.load_all(text, Loader=yaml.CBaseLoader) if document is not None]
+    if not all(isinstance(document, (dict, list)) for document in documents):
         return None
-    try:
-        documents = [document for document in yaml.load_all(text, Loader=yaml.CBaseLoader) if document is not None]
-    except (yaml.YAMLError, RecursionError, ValueError):
-        return None
-    if not documents or not all(isinstance(document, (dict, list)) for document in documents):
-        return None
+    waiting, nodes = list(documents), 0
+    while waiting:
+        node = waiting.pop()
+        waiting.extend(node.values() if isinstance(node, dict) else node if isinstance(node, list) else ())
+        nodes += 1
+        if nodes > len(text):
+            raise ValueError("aliases that grow without bound")
     return documents[0] if len(documents) == 1 else documents
-
-
-def parse_json_lines(text: str) -> Json | None:
-    values: list[Any] = []
-    for line in text.split("\n"):
-        if line.strip():
-            try:
-                values.append(json.loads(line))
-            except (ValueError, RecursionError):
-                return None
-            if not isinstance(values[-1], (dict, list)):
-                return None
-    return values if len(values) > 1 else None

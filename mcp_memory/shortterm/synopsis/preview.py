@@ -66,8 +66,6 @@ class SynopsisDraft:
     """Whether the summary is continued by the statements that are worth most."""
     score: int
     statements: Sequence[Statement]
-    form: str = ""
-    """The complete result in a shorter form, shown if it fits."""
     use: Use = "report"
     """The use of such a result: a verdict, names to work with, values, the content of a text, or none."""
     pieces: Sequence[PageLine] = ()
@@ -94,8 +92,6 @@ def preview(draft: SynopsisDraft, page: ResultPage, focus: Focus, *, summary: st
     if page.first_file_line is not None and page.lines and page.first_file_line != page.lines[0].number:
         header = clip(f"line {page.lines[0].number} is {page.first_file_line} of the file", budget)
     room = budget - len(header) - bool(header)
-    if draft.form and len(draft.form) <= room:
-        return f"{header}\n{draft.form}".lstrip("\n")
     new = (statement for statement in draft.statements if statement.text not in summary)
     chosen = choose(new, room=int(room * use.lines), told=summary)
     room -= sum(len(statement.text) + 1 for statement in chosen)

@@ -48,7 +48,11 @@ def _is_markdown(filled: Sequence[str]) -> bool:
     levels = {match["level"] for text in filled if (match := MARKED.match(text))}
     marks = sum(1 for text in filled if MARK.match(text))
     linked = sum(1 for text in filled if LINK.search(text))
-    return bool(levels) and marks >= 0.2 * len(filled) and (linked > 0 or len(levels) > 1 or any("```" in text for text in filled))
+    return (
+        bool(levels)
+        and marks >= 0.2 * len(filled)
+        and (linked > 0 or len(levels) > 1 or any("```" in text for text in filled))
+    )
 
 
 def _is_spoken(text: str) -> bool:

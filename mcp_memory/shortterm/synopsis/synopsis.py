@@ -11,12 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from mcp_memory.shortterm.synopsis.code import describe_code, describe_commits, describe_diff
-from mcp_memory.shortterm.synopsis.compact import render
-from mcp_memory.shortterm.synopsis.fields import are_prose, leaves_of, parts_of, statements_about, tables_of, with_addresses
+from mcp_memory.shortterm.synopsis.html_text import html_lines
 from mcp_memory.shortterm.synopsis.line_patterns import statements_of_lines
 from mcp_memory.shortterm.synopsis.listings import describe_hits, describe_listing
-from mcp_memory.shortterm.synopsis.stack_traces import describe_trace
-from mcp_memory.shortterm.synopsis.markup import html_lines
 from mcp_memory.shortterm.synopsis.page import (
     Focus,
     PageLine,
@@ -32,6 +29,10 @@ from mcp_memory.shortterm.synopsis.page import (
 from mcp_memory.shortterm.synopsis.parsed import parse
 from mcp_memory.shortterm.synopsis.preview import SUMMARY, SynopsisDraft, preview
 from mcp_memory.shortterm.synopsis.prose import is_prose, statements_of_prose
+from mcp_memory.shortterm.synopsis.stack_traces import describe_trace
+from mcp_memory.shortterm.synopsis.statements import statements_of_facts
+from mcp_memory.shortterm.synopsis.table_statements import leaves_of, statements_about
+from mcp_memory.shortterm.synopsis.tables import are_prose, parts_of, tables_of, with_addresses
 from mcp_memory.shortterm.synopsis.tabular import records_in, table_in
 from mcp_memory.shortterm.synopsis.test_runs import describe_tests
 
@@ -79,11 +80,8 @@ BYTES = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f-\x9f\ufffd\ud800-\udfff]")
 BASE64 = re.compile(r"(?:data:[\w/+.-]+;base64,)?[A-Za-z0-9+/_-]{400,}={0,2}\Z")
 RUN = 30
 """The least mean number of characters of base64 between white space; words have fewer."""
-FIELD = re.compile(r"\s*(?:[-*] )?(?P<key>[A-Za-z_][\w .()/-]{0,48}?)\s*(?::|=|\s=>|\.{3,})\s+?(?P<value>\S.*)")
-TROUBLE = re.compile(
-    r"\b(?:error|errors|failed|failure|fatal|cannot|could not|denied|not found|no such|invalid|exception|warning)\b",
-    re.I,
-)
+
+
 def describe_blob(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
     """Describe an empty result, bytes that are not text, or base64."""
     del focus
@@ -113,11 +111,10 @@ def describe_blob(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
         and re.search(r"[a-z]", flat)
     ):
         summary = f"base64 data, {size(page.chars)}, beginning {flat[:40]}"
-        return SynopsisDraft(kind="base64", content_type="text/plain", summary=summary, score=3, use="nothing", statements=())
+        return SynopsisDraft(
+            kind="base64", content_type="text/plain", summary=summary, score=3, use="nothing", statements=()
+        )
     return None
-
-
-FORM_CHARS = 8_000
 
 
 def describe_structure(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
@@ -139,7 +136,6 @@ def describe_structure(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
             pieces=tuple(with_addresses(pieces, focus)) if prose else tuple(pieces) if few else (),
             parts=True,
             statements=list(statements_about(tables, focus)),
-            form=render(parsed.value) if page.chars < FORM_CHARS else "",
         )
     texts = [line.text for line in page.lines]
     table, kind = table_in(texts), "table"
@@ -173,8 +169,17 @@ def describe_text(page: ResultPage, focus: Focus) -> SynopsisDraft:
     if page.span:
         many += f", {page.span[0]} to {page.span[1]}"
     if is_prose(page.lines):
-        return SynopsisDraft(kind="text", summary=many, open=True, score=3, use="text", statements=list(statements_of_prose(page.lines, focus)))
-    return SynopsisDraft(kind="log", summary=many, open=True, score=3, statements=statements_of_lines(page.lines, focus))
+        return SynopsisDraft(
+            kind="text",
+            summary=many,
+            open=True,
+            score=3,
+            use="text",
+            statements=list(statements_of_prose(page.lines, focus)),
+        )
+    return SynopsisDraft(
+        kind="log", summary=many, open=True, score=3, statements=statements_of_lines(page.lines, focus)
+    )
 
 
 RECOGNISERS: tuple[Callable[[ResultPage, Focus], SynopsisDraft | None], ...] = (

@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 
-from mcp_memory.shortterm.synopsis.fields import Table
+from mcp_memory.shortterm.synopsis.tables import Table
 
 RULE = re.compile(r"[\s|+:=─━┼│-]*[-=─━]{3,}[\s|+:=─━┼│-]*$")
 NAME = re.compile(r"[A-Za-z#%@][\w%()/.#@+-]{0,40}$")
@@ -24,7 +24,13 @@ def table_in(lines: Sequence[str]) -> Table | None:
     filled = [line for line in lines if line.strip()]
     if len(filled) < 3:
         return None
-    rows = _piped(filled) or _delimited(filled, "\t") or _delimited(filled, ",") or _delimited(filled, ";") or _aligned(filled)
+    rows = (
+        _piped(filled)
+        or _delimited(filled, "\t")
+        or _delimited(filled, ",")
+        or _delimited(filled, ";")
+        or _aligned(filled)
+    )
     if not rows or len(rows) < 3:
         return None
     names, *cells = rows
@@ -86,7 +92,9 @@ def _aligned(lines: Sequence[str]) -> list[list[str]] | None:
     for left, right in zip(names, names[1:], strict=False):
         best, most = 0, 0.0
         for place in range(left.end(), right.start() + 1):
-            free = sum(1 for line in sample if place >= len(line) or line[place - (place == right.start())] == " ") / len(sample)
+            free = sum(
+                1 for line in sample if place >= len(line) or line[place - (place == right.start())] == " "
+            ) / len(sample)
             if free > most:
                 best, most = place, free
         if most < 0.9:

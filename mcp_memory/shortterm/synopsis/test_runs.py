@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from mcp_memory.language import patterns_of
 from mcp_memory.shortterm.synopsis.line_patterns import PART, statements_of_lines
-from mcp_memory.shortterm.synopsis.stack_traces import find_traces
 from mcp_memory.shortterm.synopsis.page import Focus, PageLine, ResultPage, clip, first_items
 from mcp_memory.shortterm.synopsis.preview import SynopsisDraft
+from mcp_memory.shortterm.synopsis.stack_traces import find_traces
 from mcp_memory.shortterm.synopsis.statements import statements_of_facts, statements_of_picks
 
 COUNT = re.compile(r"(\d+) (passed|failed|errors?|skipped|xfailed|xpassed|deselected|warnings?|todo|total|ignored)")
@@ -62,7 +62,11 @@ def describe_tests(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
         kind="tests",
         summary=_summary(run),
         score=9 if not run.failures else 7 if len(run.failures) <= 3 else 5,
-        statements=[*statements_of_facts(facts), *statements_of_picks(lines, picks, focus), *statements_of_lines(lines, focus)],
+        statements=[
+            *statements_of_facts(facts),
+            *statements_of_picks(lines, picks, focus),
+            *statements_of_lines(lines, focus),
+        ],
     )
 
 

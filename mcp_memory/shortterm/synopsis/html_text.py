@@ -1,4 +1,4 @@
-"""HTML and Markdown: title, headings with line numbers, running text, and links that the call asked for.
+"""The text of HTML by blocks: title, description, headings, paragraphs.
 
 The first `READ` characters of HTML are scanned once from left to right. The parser of the standard library is not used,
 since it takes minutes for 200,000 comments that are never closed, and raises on some marked sections.
@@ -10,10 +10,8 @@ import re
 from dataclasses import dataclass, field
 from html import unescape
 
-from mcp_memory.shortterm.synopsis.page import Focus, PageLine, ResultPage, clip, count_of, first_items, one_line
-from mcp_memory.shortterm.synopsis.preview import SynopsisDraft
+from mcp_memory.shortterm.synopsis.page import PageLine, one_line
 
-LINKS = 4
 READ = 200_000
 LONGEST_TAG = 1_500
 START = re.compile(
@@ -36,17 +34,13 @@ BLOCKS = frozenset(_BLOCK_NAMES.split())
 
 @dataclass(slots=True)
 class Reading:
-    """The result of a scan of HTML, and the block being read (`tag` to `link`). A block is (tag, line, text)."""
+    """The result of a scan of HTML, and the block being read (`tag` to `words`). A block is (tag, line, text)."""
 
     blocks: list[tuple[str, int, str]] = field(default_factory=list[tuple[str, int, str]])
-    links: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     description: str = ""
-    tables: int = 0
-    forms: int = 0
     tag: str = ""
     line: int = 0
     words: list[str] = field(default_factory=list[str])
-    link: tuple[str, int] | None = None
 
     def say(self, text: str, line: int) -> None:
         if text.strip():
@@ -55,22 +49,15 @@ class Reading:
             self.words.append(unescape(LONG_NUMBER.sub("", text)))
 
     def open(self, tag: str, attributes: dict[str, str]) -> None:
-        self.tables += tag == "table"
-        self.forms += tag == "form"
         if tag == "meta" and attributes.get("name", attributes.get("property", "")).lower() in (
             "description",
             "og:description",
         ):
             self.description = self.description or one_line(attributes.get("content", ""))
-        if tag == "a" and attributes.get("href"):
-            self.link = (one_line(attributes["href"]), len(self.words))
         if tag in BLOCKS:
             self.flush(tag)
 
     def close(self, tag: str) -> None:
-        if tag == "a" and self.link:
-            self.links.append((one_line(" ".join(self.words[self.link[1] :])), self.link[0]))
-            self.link = None
         if tag in BLOCKS:
             self.flush("")
 
@@ -78,7 +65,6 @@ class Reading:
         if text := one_line("".join(self.words)):
             self.blocks.append((self.tag, self.line, text))
         self.tag, self.words = tag, []
-        self.link = (self.link[0], 0) if self.link else None
 
 
 def _read(text: str) -> Reading:
