@@ -17,9 +17,10 @@ from dataclasses import dataclass, field
 from math import log
 
 from mcp_memory.shortterm.synopsis.page import Focus, PageLine, clip, clip_start, one_line
-from mcp_memory.shortterm.synopsis.signals import TOTAL, TROUBLE, WARNING
+from mcp_memory.shortterm.synopsis.signals import TROUBLE, signals_in
 from mcp_memory.shortterm.synopsis.statements import QUOTED, Statement
 
+QUOTED_PART = re.compile(r'"[^"\n]{0,400}"(?!\s*:)|\'[^\'\n]{1,200}\'')
 PART = re.compile(
     r'"[^"\n]{0,400}"(?!\s*:)|\'[^\'\n]{1,200}\'|(?:[\w.@~+-]*/)+[\w.@~+=-]*|\w*[0-9][\w.,:%+-]*|\b[IVXLC]+\b'
 )
@@ -31,9 +32,12 @@ NUMBER = re.compile(r"(?<![\w.])-?\d[\d,]*(?:\.\d+)?(?![\w.])")
 CODE = re.compile(r"\b[A-Z]{1,8}-?\d{2,6}\b|\[-?-?[\w-]+\]")
 LEVEL = re.compile(r"\b(FATAL|CRITICAL|SEVERE|PANIC|ERROR|ERR|WARN(?:ING)?|NOTICE|INFO|DEBUG|TRACE)\b")
 LEVEL_NAMES = {"ERR": "ERROR", "WARNING": "WARN"}
-MOST_PATTERNS = 4_000
-"""Patterns that are compared with each other; the commonest."""
+MOST_CANDIDATES = 5
+"""Patterns with the same number of words and the same first word that a line is compared with; the commonest."""
 ALIKE = 0.6
+SAMPLE = 500
+WORDS = 12
+"""Words at the beginning of a line by which it is compared."""
 MOST_READ = 40_000
 """Lines of a pattern whose parts are counted."""
 WIDTH = 130
@@ -54,29 +58,43 @@ def patterns_in(lines: Sequence[str]) -> list[Pattern]:
     for at, line in enumerate(lines):
         rough[line.translate(DIGITS)].append(at)
     exact: dict[str, list[int]] = defaultdict(list)
+    forms: dict[str, str] = {}
     for places in rough.values():
         line = lines[places[0]]
         if not line or line.isspace():
             continue
-        exact[" ".join(PART.sub("\0", line).split())].extend(places)
+        exact[_key(line, forms)].extend(places)
     found: list[Pattern] = []
     near: dict[tuple[int, str], list[Pattern]] = defaultdict(list)
-    for nth, (key, places) in enumerate(sorted(exact.items(), key=lambda item: -len(item[1]))):
+    for key, places in sorted(exact.items(), key=lambda item: -len(item[1])):
         words = key.split(" ")
-        pattern = None
-        if nth < MOST_PATTERNS:
-            candidates = near[len(words), next((word for word in words if word != "\0"), "")]
-            need = ALIKE * len(words)
-            pattern = next((p for p in candidates if sum(map(str.__eq__, p.words, words)) >= need), None)
+        candidates = near[len(words), key.lstrip("\0 ").partition(" ")[0]]
+        need = ALIKE * len(words)
+        pattern = next((p for p in candidates if sum(map(str.__eq__, p.words, words)) >= need), None)
         if pattern is None:
             pattern = Pattern(words)
             found.append(pattern)
-            if nth < MOST_PATTERNS and len(candidates) < 40:
+            if len(candidates) < MOST_CANDIDATES:
                 candidates.append(pattern)
         pattern.lines.extend(places)
     for pattern in found:
         pattern.lines.sort()
     return found
+
+
+def _key(line: str, forms: dict[str, str]) -> str:
+    """Return a line with NUL for its parts; `forms` remembers words that were seen before."""
+    if '"' in line or "'" in line:
+        line = QUOTED_PART.sub("\0", line)
+    words = line.split(None, WORDS)[:WORDS]
+    for at, word in enumerate(words):
+        if word.isdigit():
+            words[at] = "\0"
+        elif not word.isalpha() and ("/" in word or word.translate(DIGITS) != word):
+            if (form := forms.get(word)) is None:
+                form = forms[word] = PART.sub("\0", word)
+            words[at] = form
+    return " ".join(words)
 
 
 def statements_of_lines(lines: Sequence[PageLine], focus: Focus) -> list[Statement]:
@@ -91,9 +109,8 @@ def statements_of_lines(lines: Sequence[PageLine], focus: Focus) -> list[Stateme
     for places, bonuses in ((_ends(texts, 4), FIRST), (_ends(texts, -4), LAST)):
         for at, bonus in zip(places, bonuses, strict=False):
             worths[at] = worths.get(at, 0.3) + bonus
-    for at, line in enumerate(texts):
-        if focus.pattern is not None and (near := focus.of(line)) > 0:
-            worths[at] = worths.get(at, 0.3) + min(1.5, near / 2)
+    for at, near in focus.near(texts).items():
+        worths[at] = worths.get(at, 0.3) + min(1.5, near / 2)
     counts = {pattern.lines[0]: len(pattern.lines) for pattern in patterns if len(pattern.lines) > 1}
     group_of = {at: number for number, pattern in enumerate(patterns) for at in pattern.lines}
     for at in sorted(worths, key=lambda at: -worths[at])[:600]:
@@ -117,9 +134,10 @@ def _ends(texts: Sequence[str], count: int) -> list[int]:
 def _worths(texts: Sequence[str], patterns: Sequence[Pattern], total: int) -> dict[int, float]:
     """Return the worth of the lines that may be quoted, by index."""
     worths: dict[int, float] = {}
+    signals = signals_in(texts)
     troubled: Counter[str] = Counter()
     for pattern in patterns:
-        if match := TROUBLE.search(texts[pattern.lines[0]]):
+        if pattern.lines[0] in signals.trouble and (match := TROUBLE.search(texts[pattern.lines[0]])):
             troubled[match[0].lower()] += len(pattern.lines)
     for pattern in patterns:
         count = len(pattern.lines)
@@ -128,12 +146,12 @@ def _worths(texts: Sequence[str], patterns: Sequence[Pattern], total: int) -> di
         for at in {first, pattern.lines[-1], *_extremes(texts, pattern)}:
             line = texts[at].strip()
             worth = 0.3 + rare
-            if match := TROUBLE.search(line):
+            if at in signals.trouble and (match := TROUBLE.search(line)):
                 often = troubled[match[0].lower()] or 1
                 worth += 2.6 * (log(total / often) / log(total + 1) if total > 1 else 1.0)
-            elif WARNING.search(line):
+            elif at in signals.warning:
                 worth += 1.0 * (0.3 + rare)
-            if TOTAL.search(line) and any(map(str.isdigit, line)):
+            if at in signals.total and any(map(str.isdigit, line)):
                 worth += 1.5 * (0.2 + rare)
             if HEADING.match(line) or (at + 1 < len(texts) and RULE.match(texts[at + 1])):
                 worth += 0.6
@@ -159,12 +177,14 @@ def _extremes(texts: Sequence[str], pattern: Pattern) -> set[int]:
 def _counts(texts: Sequence[str], patterns: Sequence[Pattern]) -> Iterator[Statement]:
     """Yield counts of levels and codes over all lines, and of the values of the commonest patterns' parts."""
     levels: Counter[str] = Counter()
-    for pattern in patterns:
+    step = 1 + len(texts) // SAMPLE
+    leveled = sum(1 for text in texts[::step] if LEVEL.search(text[:120])) >= 0.05 * len(texts[::step])
+    for pattern in patterns if leveled else ():
         if LEVEL.search(texts[pattern.lines[0]][:120]):
             for at in pattern.lines:
                 if match := LEVEL.search(texts[at][:120]):
                     levels[LEVEL_NAMES.get(match[1], match[1])] += 1
-    if sum(levels.values()) >= 0.05 * len(texts):
+    if levels:
         yield Statement("levels: " + ", ".join(f"{name} ×{n:,}" for name, n in levels.most_common()), 3.0, 1)
     for pattern in sorted(patterns, key=lambda pattern: -len(pattern.lines))[:40]:
         if len(pattern.lines) >= 4:

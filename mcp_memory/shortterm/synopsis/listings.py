@@ -45,6 +45,8 @@ class SearchHit:
 
 def describe_hits(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
     """Describe search hits if at least 70 % of the lines are hits, context, separators or headings."""
+    if page.span:
+        return None  # a log
     for lines in (page.sample, page.lines):  # the sample alone refutes it
         hits, missed = _read_hits(lines)
         if len(hits) < 2 or missed > 0.3 * (len(hits) + missed):

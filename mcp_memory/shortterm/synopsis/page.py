@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from math import log2
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
+
+from mcp_memory.shortterm.synopsis.signals import join_lower, lines_with
 
 WIDTH = 2_000
 LONG, PART = 3_000, 200
@@ -31,18 +32,19 @@ LAST_WORD = re.compile(r"(?<!\w)\w+\Z")
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 EXIT = re.compile(r"\s*(?:<(?:returncode|exit_?code)>|\[?exit(?:ed with)? (?:code|status):?)\s*(-?\d{1,6})\b", re.I)
 PREFIX = re.compile(
-    r"(?:[^\t]*\t){0,3}(?:\[\s*\d+\.\d+\]\s+|(?:\d{2,7}\s+)?[\[(]?(?:\w{3} {1,2}\d{1,2} |\d{4}[-/]\d\d[-/]\d\d[T ])?\d\d:\d\d:\d\d"
-    r"(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?[\])]?:?\s*)"
+    r"(?:\[\s*\d+\.\d+\]\s+|(?:\d{2,7}\s+)?[\[(]?(?:\w{3} {1,2}\d{1,2} |\d{4}[-/]\d\d[-/]\d\d[T ])?"
+    r"\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?[\])]?:?\s*)"
 )
-"""What precedes the message in nearly all lines of a log: columns of tabs, a process, the time."""
+"""What precedes the message in nearly all lines of a log: a process, the time."""
+COLUMNS = re.compile(r"(?:[^\t\n]{0,80}\t){1,3}(?=\S*\d\d:\d\d:\d\d)")
+"""Columns before the time, as continuous integration prints the job and the step."""
 TAG = r"</?(?:output|output_head|output_tail|stdout|stderr|result|tool_output|tool_result|elided_chars|warning)>"
 WRAPPING = re.compile(rf"\s*(?:{TAG}\s*)+$")
 SED = re.compile(r"sed -n ['\"]?(\d{1,7}),")
 NUMBERED = re.compile(r"\s*(\d{1,7})(?:\t|→|\s?[|│] ?|:\s)(.*)", re.S)
 
 
-@dataclass(frozen=True, slots=True)
-class PageLine:
+class PageLine(NamedTuple):
     """A line of the raw text, or a part of a structure. Lines are sorted and grouped by `number`."""
 
     number: int
@@ -128,7 +130,8 @@ def size(chars: int) -> str:
 
 def open_page(text: str) -> ResultPage:
     """Split a result into lines, clean and unwrap it."""
-    lines = _lines(text.removesuffix("\n").split("\n") if text else [])
+    mark = "\n" if "\n" in text else "\r"  # files of old Macs have only carriage returns
+    lines = _lines(text.removesuffix(mark).split(mark) if text else [])
     page = ResultPage(text=text, raw=text, lines=tuple(lines), chars=len(text), total_lines=count_lines(text))
     return _unprefix(_unnumber(_unwrap(page)))
 
@@ -208,21 +211,30 @@ def _unnumber(page: ResultPage) -> ResultPage:
 
 
 def _unprefix(page: ResultPage) -> ResultPage:
-    """Remove what precedes the messages of a log, if nearly all lines have it, and keep the first and the last of it."""
-    if sum(1 for line in page.sample if PREFIX.match(line.text)) < 0.8 * len(page.sample) or len(page.sample) < 5:
+    """Remove what precedes the messages of a log if nearly all lines have it; the first and the last become the span."""
+    if len(page.sample) < 5 or sum(1 for line in page.sample if _prefix(line.text)) < 0.8 * len(page.sample):
         return page
-    found = [(line, PREFIX.match(line.text)) for line in page.lines]
-    times = [one_line(match[0]).strip("[]: ") for _, match in found if match]
-    if len(times) < 0.8 * sum(1 for line in page.lines if line.text.strip()):
+    ends = [_prefix(line.text) for line in page.lines]
+    having = [at for at, end in enumerate(ends) if end]
+    if len(having) < 0.8 * sum(1 for line in page.lines if line.text.strip()):
         return page
-    lines = [PageLine(line.number, line.text[match.end() :], line.name) if match else line for line, match in found]
-    return replace(page, lines=tuple(lines), span=(times[0], times[-1]))
+    first, last = (one_line(page.lines[at].text[: ends[at]]).strip("[]: ") for at in (having[0], having[-1]))
+    lines = [PageLine(n, text[end:], name) for (n, text, name), end in zip(page.lines, ends, strict=True)]
+    return replace(page, lines=tuple(lines), span=(first, last))
+
+
+def _prefix(text: str) -> int:
+    """Return the length of what precedes the message of a line, 0 if there is nothing."""
+    columns = COLUMNS.match(text) if "\t" in text else None
+    match = PREFIX.match(text, columns.end() if columns else 0)
+    return match.end() if match else 0
 
 
 Item = TypeVar("Item")
 WORD = re.compile(r"[^\W\d]\w{2,60}|\d{3,}")
 PATH = re.compile(r"(?:[\w.~*-]{0,80}/)+[\w.~*-]{0,120}")
 KEPT_WORDS = 60
+NEAR_LINES = 300
 CALL_CHARS = 4_000
 TALK_CHARS = 6_000
 
@@ -253,8 +265,11 @@ class Focus:
             return 0.0
         return sum(self.weights.get(word, 0.0) for word in {m.lower() for m in self.pattern.findall(text)})
 
-    def weigh(self, texts: Sequence[str]) -> list[float]:
-        return [self.of(text) for text in texts]
+    def near(self, texts: Sequence[str]) -> dict[int, float]:
+        """Return how relevant texts are that have a word of the call which is not in very many of them, by index."""
+        joined, starts = join_lower(texts)
+        found = lines_with([f"{word}*" for word in self.weights], joined, starts, NEAR_LINES)
+        return {at: self.of(texts[at]) for at in found}
 
     def nearest(self, items: Iterable[Item], text: Callable[[Item], str] = str) -> list[Item]:
         """Return the items relevant to the call, the most relevant first."""
@@ -284,8 +299,9 @@ def focus_on(lines: Iterable[PageLine], *, arguments: object, talk: str) -> Focu
     if not kept:
         return Focus(call, {}, None, asked_terms)
     pattern = re.compile("|".join(re.escape(w) for w in sorted(kept, key=len, reverse=True)), re.I)
-    counts = Counter(m.lower() for line in lines for m in pattern.findall(line.text))
-    return Focus(call, {w: weight / log2(2 + counts[w]) for w, weight in kept.items()}, pattern, asked_terms)
+    text = "\n".join(line.text for line in lines).lower()
+    weights = {word: weight / log2(2 + text.count(word)) for word, weight in kept.items()}
+    return Focus(call, weights, pattern, asked_terms)
 
 
 def words_of_call(arguments: object) -> str:

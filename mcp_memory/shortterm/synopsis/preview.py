@@ -46,6 +46,8 @@ USES: dict[Use, Room] = {
     "nothing": Room(200, 0.0, 400, lines=0.0, runs=1, numbers=0.0),
 }
 
+WITH_KEY_WORDS = frozenset(use for use, room in USES.items() if 0.0 < room.lines < 1.0)
+
 
 SUMMARY = 200
 WHOLE = 400

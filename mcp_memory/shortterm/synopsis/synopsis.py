@@ -27,7 +27,7 @@ from mcp_memory.shortterm.synopsis.page import (
     size,
 )
 from mcp_memory.shortterm.synopsis.parsed import parse
-from mcp_memory.shortterm.synopsis.preview import SUMMARY, SynopsisDraft, preview
+from mcp_memory.shortterm.synopsis.preview import WITH_KEY_WORDS, SUMMARY, SynopsisDraft, preview
 from mcp_memory.shortterm.synopsis.prose import is_prose, statements_of_prose
 from mcp_memory.shortterm.synopsis.stack_traces import describe_trace
 from mcp_memory.shortterm.synopsis.statements import statements_of_facts
@@ -48,6 +48,8 @@ class Synopsis:
     preview: str
     """Facts, lines with their raw line numbers, and key words of the lines between; or a short result itself."""
     score: int
+    has_key_words: bool = False
+    """Whether the preview has single words of lines that it does not quote."""
 
 
 def synopsise(
@@ -70,6 +72,7 @@ def synopsise(
         summary=summary,
         preview=preview(draft, page, focus, summary=summary, budget=budget_chars),
         score=draft.score,
+        has_key_words=draft.use in WITH_KEY_WORDS,
     )
 
 
@@ -168,7 +171,7 @@ def describe_text(page: ResultPage, focus: Focus) -> SynopsisDraft:
     many = count_of(page.total_lines, "line")
     if page.span:
         many += f", {page.span[0]} to {page.span[1]}"
-    if is_prose(page.lines):
+    if not page.span and is_prose(page.lines):
         return SynopsisDraft(
             kind="text",
             summary=many,
