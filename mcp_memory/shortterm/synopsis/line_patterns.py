@@ -16,16 +16,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import log
 
-from mcp_memory.shortterm.synopsis.page import Focus, PageLine, clip, clip_start, one_line
+from mcp_memory.shortterm.synopsis.diagnostics import PART, diagnostics_in
+from mcp_memory.shortterm.synopsis.page import Focus, PageLine, clip, one_line
 from mcp_memory.shortterm.synopsis.signals import TROUBLE, signals_in
 from mcp_memory.shortterm.synopsis.statements import QUOTED, Statement
 
-QUOTED_PART = re.compile(r'"[^"\n]{0,400}"(?!\s*:)|\'[^\'\n]{1,200}\'')
-PART = re.compile(
-    r'"[^"\n]{0,400}"(?!\s*:)|\'[^\'\n]{1,200}\'|(?:[\w.@~+-]*/)+[\w.@~+=-]*|\w*[0-9][\w.,:%+-]*|\b[IVXLC]+\b'
-)
-"""A part of a line that changes: a quoted text, a path, or a word with a digit."""
-DIGITS = str.maketrans("", "", "0123456789")
+QUOTED_DIGITS = str.maketrans("", "", "0123456789")
 HEADING = re.compile(r"#{1,4} \S|\S.{0,60}:$|[A-Z][A-Z ]{4,60}$|\[[\w .-]+\]$|={3,} .* ={3,}$")
 RULE = re.compile(r"[=~^*_#-]{3,}\s*$")
 NUMBER = re.compile(r"(?<![\w.])-?\d[\d,]*(?:\.\d+)?(?![\w.])")
@@ -104,7 +100,7 @@ def statements_of_lines(lines: Sequence[PageLine], focus: Focus) -> list[Stateme
     total = sum(len(pattern.lines) for pattern in patterns)
     if not total:
         return []
-    said: list[Statement] = [*_counts(texts, patterns), *_diagnostics(texts)]
+    said: list[Statement] = [*_counts(texts, patterns), *diagnostics_in(texts)]
     worths = _worths(texts, patterns, total)
     for places, bonuses in ((_ends(texts, 4), FIRST), (_ends(texts, -4), LAST)):
         for at, bonus in zip(places, bonuses, strict=False):
@@ -118,6 +114,11 @@ def statements_of_lines(lines: Sequence[PageLine], focus: Focus) -> list[Stateme
         shown = f"{lines[at].name or lines[at].number}: {narrow(texts[at])}{times}"
         said.append(Statement(shown, worths[at], QUOTED + lines[at].number, ("lines", group_of.get(at))))
     return said
+
+
+def has_levels(lines: Sequence[PageLine]) -> bool:
+    """Return whether at least half of the lines have the level of a log."""
+    return sum(1 for line in lines if LEVEL.search(line.text[:120])) >= 0.5 * max(1, len(lines))
 
 
 def _ends(texts: Sequence[str], count: int) -> list[int]:
@@ -213,65 +214,6 @@ def _of_parts(texts: Sequence[str], pattern: Pattern) -> Iterator[Statement]:
             2 + column / 100,
             ("parts", id(pattern)),
         )
-
-
-DIAGNOSTIC = re.compile(
-    r"[\[(\s]{0,3}(?P<file>(?:[A-Za-z]:)?[^\s:()\[\]\"']{1,200}?\.\w{1,8}|[A-Za-z]:[^:()]{1,200}?\.\w{1,8})[:(](?P<line>\d+)"
-    r"(?:[:,.-]\d+){0,3}[)\]]?:?\s+(?P<said>\S.*)"
-)
-SEVERITY = re.compile(r"\W{0,3}(fatal error|error|warning|note|info|hint|convention|refactor|style)\b", re.I)
-RULE_NAME = re.compile(
-    r"\b([A-Z]{1,8}-?\d{2,6})\b|\[(?:-W)?([a-z][\w/-]+)(?:=[\w-]+)?\]\s*$|\b([a-z]+(?:-[a-z]+){1,5})\s*$"
-)
-
-
-def _diagnostics(texts: Sequence[str]) -> Iterator[Statement]:
-    """Yield counts by severity, rule, file and message if many lines are `file:line: message`, as compilers print."""
-    columns: dict[str, Counter[str]] = {
-        "severity": Counter(),
-        "rule": Counter(),
-        "file": Counter(),
-        "message": Counter(),
-    }
-    firsts: dict[str, tuple[int, str]] = {}
-    count = 0
-    for at, text in enumerate(texts):
-        match = DIAGNOSTIC.match(text)
-        if not match:
-            continue
-        said = match["said"]
-        severity = SEVERITY.match(said)
-        rule = RULE_NAME.search(said[:80]) or RULE_NAME.search(said[-80:])
-        if not severity and not rule and not text.startswith("["):
-            continue
-        count += 1
-        columns["file"][match["file"]] += 1
-        columns["message"][PART.sub("…", said[:160])] += 1
-        if severity:
-            columns["severity"][severity[1].lower()] += 1
-        if rule:
-            columns["rule"][rule[1] or rule[2] or rule[3]] += 1
-    if count < 5:
-        return
-    for name, values in columns.items():
-        top = values.most_common(6)
-        if not top or (len(values) > 6 and top[0][1] < 3):
-            continue
-        more = (
-            f" and {len(values) - 3:,} more"
-            if len(values) > 3 and name not in ("rule", "severity")
-            else f" and {len(values) - 6:,} more"
-            if len(values) > 6
-            else ""
-        )
-        width = 30 if name == "rule" else 60
-        shown = ", ".join(
-            f"{clip_start(value, width) if name == 'file' else clip(value, width)} ×{n:,}"
-            for value, n in top[: 6 if name in ("rule", "severity") else 3]
-        )
-        yield Statement(f"{name}: {shown}{more}", 5.0 if name != "message" else 3.5, 1.5)
-    if len(columns["file"]) > 1:
-        yield Statement(f"{count:,} diagnostics in {len(columns['file']):,} files", 5.0, 1.4)
 
 
 def narrow(line: str, width: int = WIDTH) -> str:

@@ -211,7 +211,7 @@ def _unnumber(page: ResultPage) -> ResultPage:
 
 
 def _unprefix(page: ResultPage) -> ResultPage:
-    """Remove what precedes the messages of a log if nearly all lines have it; the first and the last become the span."""
+    """Remove what precedes the messages of a log if nearly all lines have it; the first and last become the span."""
     if len(page.sample) < 5 or sum(1 for line in page.sample if _prefix(line.text)) < 0.8 * len(page.sample):
         return page
     ends = [_prefix(line.text) for line in page.lines]

@@ -11,7 +11,7 @@ import re
 import tomllib
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 from xml.parsers import expat
 
 import yaml
@@ -58,7 +58,7 @@ def parse(text: str) -> Parsed | None:
             except (yaml.YAMLError, tomllib.TOMLDecodeError, RecursionError, ValueError):
                 continue
             if value and isinstance(value, (dict, list)):
-                return Parsed(value, kind, f"application/{kind}")
+                return Parsed(cast("Json", value), kind, f"application/{kind}")
     return None
 
 
@@ -89,7 +89,7 @@ def _parse_json(text: str) -> Parsed | None:
 
 
 def _close_brackets(text: str) -> Any | None:
-    """Return the value of a JSON text whose end is missing, without its last, incomplete part; None if it is not one."""
+    """Return the value of a JSON text whose end is missing, without its last part; None for any other."""
     closing: list[str] = []
     end, needed = 0, ""
     for match in STRINGS_AND_SIGNS.finditer(text):
@@ -177,10 +177,14 @@ def _parse_yaml(text: str) -> Any:
     documents = [document for document in yaml.load_all(text, Loader=yaml.CBaseLoader) if document is not None]
     if not all(isinstance(document, (dict, list)) for document in documents):
         return None
-    waiting, nodes = list(documents), 0
+    waiting: list[Any] = list(documents)
+    nodes = 0
     while waiting:
-        node = waiting.pop()
-        waiting.extend(node.values() if isinstance(node, dict) else node if isinstance(node, list) else ())
+        node: Any = waiting.pop()
+        if isinstance(node, dict):
+            waiting.extend(cast("dict[Any, Any]", node).values())
+        elif isinstance(node, list):
+            waiting.extend(cast("list[Any]", node))
         nodes += 1
         if nodes > len(text):
             raise ValueError("aliases that grow without bound")

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from mcp_memory.shortterm.synopsis.line_patterns import patterns_in
 from mcp_memory.shortterm.synopsis.page import Focus, PageLine, clip, one_line
@@ -28,19 +29,19 @@ NAME = re.compile(r"(?<![.!?:\n] )(?<!^)\b[A-Z][a-z]{2,}(?: [A-Z][a-z]+)*\b")
 SENTENCE_CHARS = 170
 
 
-def is_prose(lines: Sequence[PageLine]) -> bool:
-    """Return whether most characters are in lines of running text."""
+def prose_kind(lines: Sequence[PageLine]) -> Literal["markdown", "text", ""]:
+    """Return whether most characters are in lines of running text, perhaps with the marks of Markdown; "" if not."""
     filled = [line.text for line in lines if line.text.strip()][:2_000]
     if any(line.name for line in lines):
-        return False  # parts of one long line
+        return ""  # parts of one long line
     if _is_markdown(filled):
-        return True
-    patterns = patterns_in([line for line in filled[:800]])
+        return "markdown"
+    patterns = patterns_in(filled[:800])
     if sum(len(p.lines) for p in patterns if len(p.lines) >= 3) > 0.25 * min(800, len(filled)):
-        return False  # the lines of a program
+        return ""  # the lines of a program
     chars = sum(map(len, filled))
     spoken = sum(len(text) for text in filled if _is_spoken(text.lstrip("> ")))
-    return len(filled) >= 3 and spoken > 0.5 * chars
+    return "text" if len(filled) >= 3 and spoken > 0.5 * chars else ""
 
 
 def _is_markdown(filled: Sequence[str]) -> bool:
@@ -99,7 +100,7 @@ class Heading:
 
 
 def _headings(lines: Sequence[PageLine]) -> dict[int, Heading]:
-    """Return the headings by the number of their line: marked with `#`, underlined, or short and between blank lines."""
+    """Return the headings by the number of their line: marked by `#`, underlined, or short between blank lines."""
     found: dict[int, Heading] = {}
     texts = [line.text.strip() for line in lines]
     fenced = False

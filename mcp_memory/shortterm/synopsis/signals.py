@@ -11,28 +11,29 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-TROUBLE_WORDS = (
+_TROUBLE = (
     "error* exception* fail failed fails failing failure* fatal panic* traceback denied refused cannot could_not"
     " not_found no_such invalid unable critical killed timed_out timeout* segfault segmentation oops bug nan not_saved"
     " crash* abort* unhealthy backoff back-off blocker severe vulnerab*"
-).split()
-WARNING_WORDS = "warn* deprecated obsolete skipped retry* duplicate* unlike".split()
-TOTAL_WORDS = (
+)
+_WARNING = "warn* deprecated obsolete skipped retry* duplicate* unlike"
+_TOTAL = (
     "total* summary passed passes found finished result results status exit* succe* complete* done built took test tests"
     " transmitted received loss average version count failure* error* pending duration licence license state http/*"
-).split()
+)
 """Beginnings of words end in `*`; `_` is a blank."""
 COMMON_IN = 500
 
 
-def _pattern(words: Sequence[str]) -> re.Pattern[str]:
+def _pattern(listed: str) -> re.Pattern[str]:
+    words = listed.split()
     parts = (re.escape(word.rstrip("*").replace("_", " ")) + r"\w*" * word.endswith("*") for word in words)
     camel = "|".join(word.rstrip("*").capitalize() for word in words if word.isalpha() or word.endswith("*"))
     return re.compile(rf"(?i:(?<![^\W_])(?:{'|'.join(parts)})(?!\w))|(?<=[a-z])(?:{camel})(?![a-z])|\bFailed[A-Z]\w+")
 
 
-TROUBLE = _pattern(TROUBLE_WORDS)
-TOTAL = _pattern(TOTAL_WORDS)
+TROUBLE = _pattern(_TROUBLE)
+TOTAL = _pattern(_TOTAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ def signals_in(texts: Sequence[str]) -> Signals:
     """
     joined, starts = join_lower(texts)
     most = max(COMMON_IN, len(texts) // 4)
-    return Signals(*(lines_with(words, joined, starts, most) for words in (TROUBLE_WORDS, WARNING_WORDS, TOTAL_WORDS)))
+    return Signals(*(lines_with(words.split(), joined, starts, most) for words in (_TROUBLE, _WARNING, _TOTAL)))
 
 
 def join_lower(texts: Sequence[str]) -> tuple[str, list[int]]:

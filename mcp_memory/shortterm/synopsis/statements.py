@@ -1,8 +1,8 @@
 """Statements about a result, and the choice of those that fit into a preview.
 
-Every format turns a result into statements: quoted lines, counts, values. They compete by one rule: a statement's worth,
-times the new words that it would tell, against its length. Choosing greedily by gain per cost is the usual approximation
-for coverage under a budget (Lin and Bilmes 2010).
+Every format turns a result into statements: quoted lines, counts, values. They compete by one rule: a statement's
+worth, times the new words that it would tell, against its length. Choosing greedily by gain per cost is the usual
+approximation for coverage under a budget (Lin and Bilmes 2010).
 """
 
 from __future__ import annotations

@@ -6,13 +6,14 @@ bounds in each format's module), so 50 MB take little longer than one. Callers m
 
 from __future__ import annotations
 
+import heapq
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from mcp_memory.shortterm.synopsis.code import describe_code, describe_commits, describe_diff
 from mcp_memory.shortterm.synopsis.html_text import html_lines
-from mcp_memory.shortterm.synopsis.line_patterns import statements_of_lines
+from mcp_memory.shortterm.synopsis.line_patterns import has_levels, statements_of_lines
 from mcp_memory.shortterm.synopsis.listings import describe_hits, describe_listing
 from mcp_memory.shortterm.synopsis.page import (
     Focus,
@@ -27,10 +28,10 @@ from mcp_memory.shortterm.synopsis.page import (
     size,
 )
 from mcp_memory.shortterm.synopsis.parsed import parse
-from mcp_memory.shortterm.synopsis.preview import WITH_KEY_WORDS, SUMMARY, SynopsisDraft, preview
-from mcp_memory.shortterm.synopsis.prose import is_prose, statements_of_prose
+from mcp_memory.shortterm.synopsis.preview import SUMMARY, WITH_KEY_WORDS, SynopsisDraft, preview
+from mcp_memory.shortterm.synopsis.prose import prose_kind, statements_of_prose
 from mcp_memory.shortterm.synopsis.stack_traces import describe_trace
-from mcp_memory.shortterm.synopsis.statements import statements_of_facts
+from mcp_memory.shortterm.synopsis.statements import in_order, statements_of_facts
 from mcp_memory.shortterm.synopsis.table_statements import leaves_of, statements_about
 from mcp_memory.shortterm.synopsis.tables import are_prose, parts_of, tables_of, with_addresses
 from mcp_memory.shortterm.synopsis.tabular import records_in, table_in
@@ -171,9 +172,10 @@ def describe_text(page: ResultPage, focus: Focus) -> SynopsisDraft:
     many = count_of(page.total_lines, "line")
     if page.span:
         many += f", {page.span[0]} to {page.span[1]}"
-    if not page.span and is_prose(page.lines):
+    if not page.span and (document := prose_kind(page.lines)):
         return SynopsisDraft(
-            kind="text",
+            kind=document,
+            content_type="text/markdown" if document == "markdown" else "text/plain",
             summary=many,
             open=True,
             score=3,
@@ -181,7 +183,11 @@ def describe_text(page: ResultPage, focus: Focus) -> SynopsisDraft:
             statements=list(statements_of_prose(page.lines, focus)),
         )
     return SynopsisDraft(
-        kind="log", summary=many, open=True, score=3, statements=statements_of_lines(page.lines, focus)
+        kind="log" if page.span or has_levels(page.sample) else "text",
+        summary=many,
+        open=True,
+        score=3,
+        statements=statements_of_lines(page.lines, focus),
     )
 
 
@@ -209,8 +215,9 @@ def summary_of(draft: SynopsisDraft, page: ResultPage) -> str:
     """Return the draft's summary and its best statements as a line of at most `SUMMARY` characters."""
     before = f"exit code {page.exit_code}: " if page.exit_code and "exit code" not in draft.summary else ""
     said = clip(one_line(draft.summary), SUMMARY - len(before))
-    for statement in sorted(draft.statements, key=lambda statement: -statement.worth)[:3] if draft.open else ():
+    best = heapq.nlargest(3, draft.statements, key=lambda statement: statement.worth) if draft.open else []
+    for text in in_order(best):
         room = SUMMARY - len(before) - len(said) - 2
-        if len(statement.text) <= room or room >= 60:
-            said += f"; {clip(statement.text, room)}"
+        if len(text) <= room or room >= 60:
+            said += f"; {clip(text, room)}"
     return clip(before + said, SUMMARY)

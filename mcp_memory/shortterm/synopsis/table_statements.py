@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 
-from mcp_memory.shortterm.synopsis.line_patterns import PART
+from mcp_memory.shortterm.synopsis.diagnostics import PART
 from mcp_memory.shortterm.synopsis.page import Focus, clip, one_line
 from mcp_memory.shortterm.synopsis.rare import NUMBER, describe_row, number_in, rare_rows
 from mcp_memory.shortterm.synopsis.signals import TOTAL, TROUBLE
@@ -60,7 +60,7 @@ def _of_one(table: Table, focus: Focus) -> Iterator[Statement]:
         yield Statement(
             clip(f"{title}{name}: {', '.join(pairs)}".removeprefix(": "), LINE),
             (2.6 if numbers >= 3 else 1.8 if not name else 1.3) / (1 + 0.4 * name.count(".")) * _asked(focus, name),
-            ("keys", ""),
+            group=("keys", ""),
         )
         if len(keys) > 12:
             yield Statement(f"{title}{name or 'object'}: {len(keys):,} keys", 1.6 if not name else 1.0)

@@ -1,8 +1,8 @@
 """Values of structured formats as tables: rows of one kind, with a column for each field.
 
-Every object at `products[].variants[]` is a row of one table, nested objects are columns of their row (`owner.name`), and
-an object whose keys are names rather than fields is a list of rows with labels. The value itself is the only row of the
-first table. Rows of CSV and other tables of text are one table too.
+Every object at `products[].variants[]` is a row of one table, nested objects are columns of their row (`owner.name`),
+and an object whose keys are names rather than fields is a list of rows with labels. The value itself is the only row of
+the first table. Rows of CSV and other tables of text are one table too.
 """
 
 from __future__ import annotations

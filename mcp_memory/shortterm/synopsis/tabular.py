@@ -10,6 +10,7 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 
 from mcp_memory.shortterm.synopsis.tables import Table
 
@@ -89,7 +90,7 @@ def _aligned(lines: Sequence[str]) -> list[list[str]] | None:
     if len(names) < 3 or not all(NAME.match(name[0].replace(" ", "_")) for name in names):
         return None
     cuts: list[int] = []
-    for left, right in zip(names, names[1:], strict=False):
+    for left, right in pairwise(names):
         best, most = 0, 0.0
         for place in range(left.end(), right.start() + 1):
             free = sum(

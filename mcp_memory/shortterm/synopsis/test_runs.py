@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from mcp_memory.language import patterns_of
-from mcp_memory.shortterm.synopsis.line_patterns import PART, statements_of_lines
+from mcp_memory.shortterm.synopsis.diagnostics import PART
+from mcp_memory.shortterm.synopsis.line_patterns import statements_of_lines
 from mcp_memory.shortterm.synopsis.page import Focus, PageLine, ResultPage, clip, first_items
 from mcp_memory.shortterm.synopsis.preview import SynopsisDraft
 from mcp_memory.shortterm.synopsis.stack_traces import find_traces
