@@ -1,7 +1,7 @@
 """Messages of compilers and linters in any text, `file:line: message`, counted by severity, rule, file and message.
 
-Formats: gcc, clang, tsc, mypy, ruff, flake8, eslint's unix format, msbuild and javac's `file(line,column): error CODE: …`,
-protolint's `[file:line:column] …`.
+Formats: gcc, clang, tsc, mypy, ruff, flake8, eslint's unix format, `file(line,column): error CODE: …` of msbuild and
+javac, `[file:line:column] …` of protolint.
 """
 
 from __future__ import annotations

@@ -21,11 +21,11 @@ from mcp_memory.shortterm.synopsis.page import Focus, PageLine, clip, one_line
 from mcp_memory.shortterm.synopsis.signals import TROUBLE, signals_in
 from mcp_memory.shortterm.synopsis.statements import QUOTED, Statement
 
-QUOTED_DIGITS = str.maketrans("", "", "0123456789")
+QUOTED_PART = re.compile(r'"[^"\n]{0,400}"(?!\s*:)|\'[^\'\n]{1,200}\'')
+DIGITS = str.maketrans("", "", "0123456789")
 HEADING = re.compile(r"#{1,4} \S|\S.{0,60}:$|[A-Z][A-Z ]{4,60}$|\[[\w .-]+\]$|={3,} .* ={3,}$")
 RULE = re.compile(r"[=~^*_#-]{3,}\s*$")
 NUMBER = re.compile(r"(?<![\w.])-?\d[\d,]*(?:\.\d+)?(?![\w.])")
-CODE = re.compile(r"\b[A-Z]{1,8}-?\d{2,6}\b|\[-?-?[\w-]+\]")
 LEVEL = re.compile(r"\b(FATAL|CRITICAL|SEVERE|PANIC|ERROR|ERR|WARN(?:ING)?|NOTICE|INFO|DEBUG|TRACE)\b")
 LEVEL_NAMES = {"ERR": "ERROR", "WARNING": "WARN"}
 MOST_CANDIDATES = 5
