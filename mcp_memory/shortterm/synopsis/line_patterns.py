@@ -36,7 +36,7 @@ WORDS = 12
 """Words at the beginning of a line by which it is compared."""
 MOST_READ = 40_000
 """Lines of a pattern whose parts are counted."""
-WIDTH = 130
+WIDTH = 120
 FIRST, LAST = (2.0, 1.0, 0.5, 0.3), (2.5, 1.5, 1.0, 0.6)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 
 from mcp_memory.shortterm.synopsis.diagnostics import PART
-from mcp_memory.shortterm.synopsis.page import Focus, clip, one_line
+from mcp_memory.shortterm.synopsis.page import Focus, clip, clip_start, one_line
 from mcp_memory.shortterm.synopsis.rare import NUMBER, describe_row, number_in, rare_rows
 from mcp_memory.shortterm.synopsis.signals import TOTAL, TROUBLE
 from mcp_memory.shortterm.synopsis.statements import Statement
@@ -20,12 +20,16 @@ from mcp_memory.shortterm.synopsis.tables import CELL, NAMES, Table, last_part
 MOST_ROWS = 5_000
 FEW_ROWS, LONG_START = 4, 12
 """So few rows are told one by one."""
-LINE, SHAPE = 220, 110
-"""Characters of the longest statement, and of the names of a table's columns."""
+LINE, SHAPE, COUNTS = 200, 110, 120
+"""Characters of the longest statement, of the names of a table's columns, and of counts of values."""
 LABEL = re.compile(
     r"(?:^|[._-])(?:id|name|title|key|path|file|slug|code|rule\w*|message|label|subject|reason|kind)$", re.I
 )
 """Fields that name something, or say what happened."""
+STATE = re.compile(
+    r"(?:message|text|reason|status|state|conclusion|level|severity|phase|error|output|result|details?)$", re.I
+)
+"""Fields in which words of trouble are what they say."""
 MEASURE = re.compile(r"(?:time|stamp|date|created|updated|_at|uid|hash|etag|version)\b|At$", re.I)
 """Fields that differ from row to row without telling much."""
 
@@ -106,7 +110,7 @@ def _values(values: Sequence[str], focus: Focus) -> str:
         texts = [f"{clip(one_line(value), 50) or 'empty'} ×{n:,}" for value, n in shown]
         return ", ".join(texts) + (f" and {more:,} more" if more else "")
     common = _common_start(values)
-    texts = [("…" if common else "") + clip(one_line(value[common:]), 40) for value in values]
+    texts = [(clip_start if "/" in value else clip)(one_line(value[common:]), 40) for value in values]
     if len(texts) <= 6:
         return ", ".join(texts)
     near = focus.nearest(dict.fromkeys(texts[4:-1]))[:2]
@@ -186,11 +190,14 @@ def _of_column(
             yield _range(title, filled, labels, 1.3 * worth, group=("range", table.path))
     elif len(counts) <= 6 or (top[0][1] >= 3 and len(counts) <= 0.5 * len(filled)):
         texts = [f"{clip(one_line(value), 60)} ×{n:,}" for value, n in counts.most_common(12)]
-        shown = fitting(texts, LINE - len(title) - 20)
+        shown = fitting(texts, COUNTS - len(title))
         more = f" and {len(counts) - len(shown):,} more" if len(counts) > len(shown) else ""
         covered = sum(n for _, n in counts.most_common(len(shown))) / len(filled)
-        yield Statement(f"{title}{some}: {', '.join(shown)}{more}", 2.2 * worth * covered, group=("counts", table.path))
-        for value in [value for value in counts if TROUBLE.search(value[:CELL])][:8]:
+        yield Statement(
+            f"{title}{some}: {', '.join(shown)}{more}", 1.1 * worth * (1 + covered), group=("counts", table.path)
+        )
+        troubled = [value for value in counts if TROUBLE.search(value[:CELL])] if STATE.search(name) else []
+        for value in troubled[:8]:
             if counts[value] <= counts.most_common(len(shown))[-1][1]:
                 yield Statement(
                     f"{title}: {clip(one_line(value), 140)} ×{counts[value]}", 1.5 * worth, group=("trouble", title)
