@@ -1,9 +1,9 @@
 """Stand-ins of real tool outputs: `python -m bench.outputs FILE [--chars N] [--kinds] [--json FILE]`
 
 FILE (.jsonl or .jsonl.gz) has an output on each line: `{"id", "kind", "tool", "arguments", "text", "facts": [{"any":
-[pattern, …]}], "misleading": [pattern, …]}`. The facts are what an agent needs next, chosen by somebody who had not
-seen any stand-in; a fact is kept if one of its patterns is found. Patterns are Python's, ignoring case; terminal escapes
-are removed, and runs of blanks are one. A misleading pattern must not be found.
+[pattern, …]}], "misleading": [pattern, …]}`. The facts are what an agent needs next, chosen by somebody who had
+not seen any stand-in; a fact is kept if one of its patterns is found. Patterns are Python's, ignoring case; terminal
+escapes are removed, and runs of blanks are one. A misleading pattern must not be found.
 
 Systems: ours (the summary and the preview that a hook gives), and two floors of the same length for each output: head
 and tail, and head, lines that match error, fail, warn and the like, and tail. With `--chars`, all have at most that
