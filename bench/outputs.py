@@ -1,266 +1,207 @@
-"""Search of offloaded results: `python -m bench.outputs FILE... [--each N] [--elsewhere DIR...] [--json FILE]`
+"""Stand-ins of real tool outputs: `python -m bench.outputs FILE [--chars N] [--kinds] [--json FILE]`
 
-FILE contains agent runs as `bench.trajectories` reads them. All results of at least 1,000 characters from all files are
-stored in one home, each through `Memory.offload_tool_result` in its run's session, as an agent would have offloaded
-them. `bench.output_questions` defines the questions. Systems, each over the same runs of lines:
+FILE (.jsonl or .jsonl.gz) has an output on each line: `{"id", "kind", "tool", "arguments", "text", "facts": [{"any":
+[pattern, …]}], "misleading": [pattern, …]}`. The facts are what an agent needs next, chosen by somebody who had
+not seen any stand-in; a fact is kept if one of its patterns is found. Patterns are Python's, ignoring case; terminal
+escapes are removed, and runs of blanks are one. A misleading pattern must not be found.
 
-* ours     `Memory.conversation_search(role="tool")`
-* lines    the same, but right only if the five lines that it shows contain the answer
-* bm25     one FTS5 table with the porter stemmer, stop words removed, OR of the words
-* dense    the cosine by the bundled static model
-* fused    reciprocal rank fusion (k = 60) of ours and, at a fifth of the weight, dense: what vectors would add
-
-A hit is right if its run of some 30 lines contains the answer and is among the first five. `elsewhere`: the share of
-questions of retrieval sets (`bench.sets`), which nothing in these results answers, for which any line is returned, in
-per cent; and the share of their `recall` results that include a tool result.
+Systems: ours (the summary and the preview that a hook gives), and two floors of the same length for each output: head
+and tail, and head, lines that match error, fail, warn and the like, and tail. With `--chars`, all have at most that
+length. `hard` counts only facts that neither the first nor the last 500 characters of the output hold.
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
+import re
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from time import perf_counter
+from statistics import median
+from time import process_time
 from typing import Any
 
-import anyio
-import anyio.to_thread
-import apsw
-import numpy as np
 from tqdm import tqdm
 
-from bench.floors import or_query
-from bench.output_questions import KINDS, Output, Question, mine, outputs
-from bench.sets import read_set
-from bench.stats import Floats, shown, timings_ms
-from bench.trajectories import read_runs
-from mcp_memory.cli.evaluation.report import mean_interval
-from mcp_memory.core.config import Settings
-from mcp_memory.core.errors import McpMemoryError
-from mcp_memory.core.types import ResultHit
-from mcp_memory.models.embed.factory import make_embedder
-from mcp_memory.service.memory import Memory, open_memory
-from mcp_memory.shortterm.chunks import runs
+from mcp_memory.core.token_counts import token_counter
+from mcp_memory.shortterm.synopsis.synopsis import synopsise
 
-AT_LEAST = 1_000
-FIRST = 5
-ELSEWHERE = 100
-SYSTEMS = ("ours", "lines", "bm25", "dense", "fused")
-_LONG_LINE = 1_500
-_DEEP, _K, _VECTORS = 50, 60, 0.2
+ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07")
+BLANKS = re.compile(r"[ \t\u00a0]+")
+KEY = re.compile(r"error|fail|warn|fatal|exception|success|total", re.I)
+EDGE = 500
+WIDTH = 200
+FLAGS = re.IGNORECASE | re.MULTILINE
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """Characters of a result that a system shows; for one long line, the shown text determines which."""
+class Output:
+    """A tool output. `facts` are lists of patterns, of which one has to match."""
 
+    id: str
+    kind: str
+    tool: str
+    arguments: Any
     text: str
-    start: int
-    end: int
-    excerpt: str | None = None
+    facts: Sequence[Sequence[str]]
+    misleading: Sequence[str]
 
-    def holds(self, question: Question) -> bool:
-        return any(
-            text == self.text
-            and self.start <= at < self.end
-            and (self.excerpt is None or text[at : at + 20] in self.excerpt)
-            for text, at in question.places
-        )
+    @property
+    def hard(self) -> list[bool]:
+        """Whether each fact is outside the first and the last characters."""
+        edges = f"{self.text[:EDGE]}\n{self.text[-EDGE:]}"
+        return [not kept for kept in kept_facts(self, edges)]
 
 
-Ask = Callable[[str, int], Awaitable[list[Shown]]]
+@dataclass(frozen=True, slots=True)
+class Score:
+    """Facts kept of all facts, of the hard ones, misleading statements, and the length of a stand-in."""
+
+    kept: Sequence[bool]
+    misleading: Sequence[str]
+    chars: int
+    tokens: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class Bed:
-    """A home that contains the results, and the floors over the same runs of lines."""
-
-    memory: Memory
-    texts: dict[str, str]
-    runs: list[Shown]
-    con: apsw.Connection
-    embedder: Any
-    vectors: Floats
-
-
-async def measure(found: Sequence[Output], questions: Sequence[Question], elsewhere: Sequence[str]) -> dict[str, Any]:
-    """Return the figures in the format of `--json`: shares in per cent, with 95 % bootstrap intervals."""
-    async with _bed(found) as bed:
-        right: dict[str, list[bool]] = {name: [] for name in SYSTEMS}
-        seconds: list[float] = []
-        for question in tqdm(questions, desc="questions", unit="q", leave=False):
-            start = perf_counter()
-            await bed.memory.conversation_search(question.text, role="tool", limit=FIRST)
-            seconds.append(perf_counter() - start)
-            for name in SYSTEMS:
-                shown = await _asked(name, bed, question.text)
-                right[name].append(any(one.holds(question) for one in shown[:FIRST]))
-        kinds = np.array([question.kind for question in questions])
-        return {
-            "results": len(bed.texts),
-            "runs_of_lines": len(bed.runs),
-            "questions": {kind: int((kinds == kind).sum()) for kind in KINDS},
-            "hit5": {name: _figures(np.array(hits, np.float64) * 100, kinds) for name, hits in right.items()},
-            "latency_ms": timings_ms(seconds) if seconds else None,
-            "elsewhere": await _elsewhere(bed, elsewhere),
-        }
-
-
-def _figures(hits: Floats, kinds: Any) -> dict[str, Any]:
-    """Return the share of right hits, for all kinds together and for each."""
-    parts = {"all": hits, **{kind: hits[kinds == kind] for kind in KINDS}}
-    return {
-        name: {"percent": round(float(part.mean()), 1), "ci95": [round(end, 1) for end in mean_interval(part)]}
-        for name, part in parts.items()
-        if len(part)
-    }
-
-
-async def _elsewhere(bed: Bed, questions: Sequence[str]) -> dict[str, Any] | None:
-    if not questions:
-        return None
-    found = [(await bed.memory.conversation_search(one, limit=FIRST)).results for one in questions]
-    told = ["· output of " in (await bed.memory.recall(one)).dynamic for one in questions]
-    return {
-        "questions": len(questions),
-        "search": round(100 * float(np.mean([bool(hits) for hits in found])), 1),
-        "recall": round(100 * float(np.mean(told)), 1),
-    }
-
-
-# --- systems ----------------------------------------------------------------------------------------
-
-
-@asynccontextmanager
-async def _bed(found: Sequence[Output]) -> AsyncGenerator[Bed]:
-    texts: dict[str, str] = {}
-    with TemporaryDirectory(prefix="bench-") as folder:
-        async with open_memory(Settings(home=Path(folder))) as memory:
-            for one in tqdm(found, desc="offload", unit="result", leave=False):
-                done = await memory.offload_tool_result(
-                    one.tool, one.text, arguments=one.arguments, session=one.run.replace("/", "-")
-                )
-                texts[done.ref] = one.text
-            parts = [Shown(text, run.start, run.end) for text in texts.values() for run in runs(text)]
-            con = apsw.Connection(":memory:")
-            con.execute("CREATE VIRTUAL TABLE run USING fts5(text, tokenize = 'porter unicode61')")
-            con.executemany("INSERT INTO run (text) VALUES (?)", [(_text(part),) for part in parts])
-            embedder = await anyio.to_thread.run_sync(make_embedder, Settings())
-            assert embedder is not None
-            vectors = await anyio.to_thread.run_sync(embedder.embed, [_text(part) for part in parts])
-            yield Bed(
-                memory=memory, texts=texts, runs=parts, con=con, embedder=embedder, vectors=vectors.astype(np.float64)
+def read(path: Path) -> list[Output]:
+    """Return the outputs of a file. Raises OSError, ValueError or KeyError if it is not one."""
+    with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as lines:
+        return [
+            Output(
+                item["id"],
+                item["kind"],
+                item["tool"],
+                item["arguments"],
+                item["text"],
+                [fact["any"] for fact in item["facts"]],
+                item["misleading"],
             )
-            con.close()
+            for item in map(json.loads, lines)
+        ]
 
 
-def _text(part: Shown) -> str:
-    return part.text[part.start : part.end]
+def kept_facts(output: Output, shown: str) -> list[bool]:
+    """Return for each fact whether the shown text has it."""
+    text = normalised(shown)
+    return [any(re.search(pattern, text, FLAGS) for pattern in patterns) for patterns in output.facts]
 
 
-async def _asked(name: str, bed: Bed, question: str) -> list[Shown]:
-    match name:
-        case "lines":
-            return await _lines(bed, question)
-        case "ours":
-            return await _ours(bed, question, FIRST)
-        case "bm25":
-            return _bm25(bed, question)
-        case "dense":
-            return await anyio.to_thread.run_sync(_dense, bed, question)
-        case _:
-            return _fused(await _ours(bed, question, _DEEP), await anyio.to_thread.run_sync(_dense, bed, question))
+def normalised(text: str) -> str:
+    return BLANKS.sub(" ", ESCAPES.sub("", text).replace("\r\n", "\n").replace("\r", "\n"))
 
 
-async def _lines(bed: Bed, question: str, limit: int = FIRST) -> list[Shown]:
-    found = await bed.memory.conversation_search(question, role="tool", limit=limit)
-    return [_shown(hit, bed.texts[hit.ref]) for hit in found.results]
+def ours(output: Output, chars: int | None) -> str:
+    """Return the stand-in: the summary, then the preview."""
+    made = synopsise(output.text, tool=output.tool, arguments=output.arguments)
+    if chars is not None:
+        room = chars - len(made.summary) - 1
+        made = synopsise(output.text, tool=output.tool, arguments=output.arguments, budget_chars=room)
+    return f"{made.summary}\n{made.preview}"
 
 
-async def _ours(bed: Bed, question: str, limit: int) -> list[Shown]:
-    """Return the runs that contain the lines; for a line in several runs, the one that contains its excerpt."""
-    found: dict[Shown, None] = {}
-    for lines in await _lines(bed, question, limit):
-        at = lines.start
-        if lines.excerpt is not None:
-            at = max(at, lines.text.find(lines.excerpt.strip("…")[:200], at))
-        found[next(run for run in bed.runs if run.text is lines.text and run.start <= at < run.end)] = None
-    return list(found)
+def head_and_tail(text: str, chars: int) -> str:
+    return text if len(text) <= chars else f"{text[: chars - chars // 2 - 5]}\n...\n{text[-(chars // 2) :]}"
 
 
-def _shown(hit: ResultHit, text: str) -> Shown:
-    start = 0
-    for _ in range(hit.lines[0] - 1):
-        start = text.index("\n", start) + 1
-    end = start
-    for _ in range(hit.lines[1] - hit.lines[0] + 1):
-        end = (text.find("\n", end) + 1) or len(text)
-    return Shown(text, start, end, hit.text if end - start > _LONG_LINE else None)
+def head_matching_and_tail(text: str, chars: int) -> str:
+    """Return a quarter of the room from the beginning, a quarter from the end, and between them lines that match."""
+    if len(text) <= chars:
+        return text
+    quarter = chars // 4
+    head, tail = text[:quarter], text[-quarter:]
+    matching = dict.fromkeys(_around(line.strip()) for line in re.split(r"[\r\n]+", text[quarter:-quarter]))
+    room = chars - 2 * quarter - 10
+    chosen: list[str] = []
+    for line in filter(None, matching):
+        if len(line) + 1 > room:
+            break
+        chosen.append(line)
+        room -= len(line) + 1
+    if room > 40:
+        head, tail = text[: quarter + room // 2], text[-(quarter + room // 2) :]
+    return "\n...\n".join([head, "\n".join(chosen), tail])
 
 
-def _bm25(bed: Bed, question: str) -> list[Shown]:
-    query = or_query(question)
-    rows: Any = bed.con.execute(
-        "SELECT rowid FROM run WHERE run MATCH ? ORDER BY bm25(run), rowid LIMIT ?", (query, FIRST)
-    )
-    return [bed.runs[row - 1] for (row,) in rows] if query else []
+def _around(line: str) -> str:
+    """Return at most `WIDTH` characters of a line around its key word, "" for a line without one."""
+    match = KEY.search(line)
+    if not match:
+        return ""
+    start = max(0, min(match.start() - WIDTH // 2, len(line) - WIDTH))
+    return line[start : start + WIDTH]
 
 
-def _dense(bed: Bed, question: str) -> list[Shown]:
-    scores = bed.vectors @ bed.embedder.embed_query(question)
-    return [bed.runs[place] for place in np.argsort(-scores, kind="stable")[:_DEEP].tolist()]
+def score(output: Output, shown: str) -> Score:
+    wrong = [pattern for pattern in output.misleading if re.search(pattern, normalised(shown), FLAGS)]
+    return Score(kept_facts(output, shown), wrong, len(shown), token_counter("o200k_base").count(shown))
 
 
-def _fused(ours: Sequence[Shown], dense: Sequence[Shown]) -> list[Shown]:
-    scores: dict[Shown, float] = {}
-    for ranking, weight in ((ours, 1.0), (dense, _VECTORS)):
-        for place, run in enumerate(ranking, start=1):
-            scores[run] = scores.get(run, 0.0) + weight / (_K + place)
-    return sorted(scores, key=lambda run: -scores[run])
+def measure(outputs: Sequence[Output], chars: int | None) -> dict[str, dict[str, Score]]:
+    """Return the scores of each system by the outputs' ids."""
+    floors: dict[str, Callable[[str, int], str]] = {
+        "head and tail": head_and_tail,
+        "head, matching lines, tail": head_matching_and_tail,
+    }
+    scores: dict[str, dict[str, Score]] = {name: {} for name in ("ours", *floors)}
+    for output in tqdm(outputs, desc="outputs", leave=False):
+        shown = ours(output, chars)
+        scores["ours"][output.id] = score(output, shown)
+        for name, cut in floors.items():
+            scores[name][output.id] = score(output, cut(output.text, chars or len(shown)))
+    return scores
 
 
-# --- for people -------------------------------------------------------------------------------------
+def summary(outputs: Sequence[Output], scores: dict[str, Score]) -> dict[str, Any]:
+    """Return shares in per cent, and what is false; `facts` and `hard` are pairs of kept and all."""
+    kept = [fact for output in outputs for fact in scores[output.id].kept]
+    hard = [fact for o in outputs for fact, is_hard in zip(scores[o.id].kept, o.hard, strict=True) if is_hard]
+    return {
+        "facts": (sum(kept), len(kept)),
+        "hard": (sum(hard), len(hard)),
+        "misleading": {o.id: list(scores[o.id].misleading) for o in outputs if scores[o.id].misleading},
+        "chars": median(scores[output.id].chars for output in outputs),
+        "tokens": median(scores[output.id].tokens for output in outputs),
+    }
 
 
-def table(found: dict[str, Any]) -> Iterator[str]:
-    """Yield the figures as lines of text, intervals in brackets."""
-    yield f"{found['results']} results, {found['runs_of_lines']:,} runs of lines; right among the first {FIRST}, %"
-    yield _row("", SYSTEMS)
-    for kind in ("all", *KINDS):
-        many = sum(found["questions"].values()) if kind == "all" else found["questions"][kind]
-        if many:
-            yield _row(f"{kind} ({many})", [shown(found["hit5"][name][kind]) for name in SYSTEMS])
-    if found["latency_ms"]:
-        yield _row("ours p50 / p95, ms", ["{p50:.1f} / {p95:.1f}".format(**found["latency_ms"])])
-    if found["elsewhere"]:
-        yield "elsewhere ({questions}): search {search} %, recall {recall} %".format(**found["elsewhere"])
+def table(outputs: Sequence[Output], scores: dict[str, dict[str, Score]], *, kinds: bool) -> Iterator[str]:
+    yield f"{'':28}{'facts':>18}{'hard':>18}{'false':>7}{'chars':>8}{'tokens':>8}"
+    for name, found in scores.items():
+        row = summary(outputs, found)
+        yield (
+            f"{name:28}{_share(row['facts']):>18}{_share(row['hard']):>18}{len(row['misleading']):>7}"
+            f"{row['chars']:>8.0f}{row['tokens']:>8.0f}"
+        )
+    for output in outputs if kinds else ():
+        shares = (f"{sum(found[output.id].kept):>4} of {len(output.facts)}" for found in scores.values())
+        yield f"{output.kind[:34]:36}{'  '.join(shares)}  {scores['ours'][output.id].chars:>6} chars"
 
 
-def _row(label: str, cells: Sequence[str]) -> str:
-    return f"{label:<22}" + "".join(f"{cell:<22}" for cell in cells).rstrip()
+def _share(pair: tuple[int, int]) -> str:
+    kept, count = pair
+    return f"{100 * kept / max(1, count):.1f} % of {count}"
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="bench.outputs", description="Search of offloaded results.")
-    parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
-    parser.add_argument("--each", type=int, default=100, metavar="N", help="questions of each kind")
-    parser.add_argument("--elsewhere", nargs="*", type=Path, default=[], metavar="DIR", help="sets about other things")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
-    options = parser.parse_args(arguments)
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="bench.outputs", description="Stand-ins of real tool outputs.")
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--chars", type=int, help="length of every stand-in; by default that of ours")
+    parser.add_argument("--kinds", action="store_true", help="a row for each output")
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    options = parser.parse_args(argv)
     try:
-        found = outputs([run for file in options.files for run in read_runs(file)], at_least=AT_LEAST)
-        sets = [read_set(folder, limit=ELSEWHERE) for folder in options.elsewhere]
-    except McpMemoryError as error:
-        sys.exit(f"bench.outputs: {error}")
-    elsewhere = [question.text for data in sets for question in data.questions]
-    figures = anyio.run(measure, found, mine(found, each=options.each), elsewhere)
-    print("\n".join(table(figures)))
+        outputs = read(options.file)
+    except (OSError, ValueError, KeyError) as error:
+        sys.exit(f"bench.outputs: {options.file}: {error!r}. Name a file of outputs with facts.")
+    start = process_time()
+    scores = measure(outputs, options.chars)
+    print("\n".join(table(outputs, scores, kinds=options.kinds)))
+    print(f"{len(outputs)} outputs in {process_time() - start:.1f} s of CPU")
     if options.json:
+        figures = {name: summary(outputs, found) for name, found in scores.items()}
         options.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
 
 

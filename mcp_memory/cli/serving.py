@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mcp_memory.cli.base import command_settings, existing_memory_settings, memory_options, settings
+from mcp_memory.core.token_counts import OFFLOAD_OVER
 
 if TYPE_CHECKING:
     import threading
@@ -130,16 +131,13 @@ def demo(home: Path | None, full: bool) -> None:
     run(home or command_settings().get("home"), full=full)
 
 
-OVER = 300  # tokens; about the size from which `bench.offload` keeps a result
-
-
 @click.command()
 @click.option("--url", metavar="URL", help="Wrap the server at this address (streamable HTTP) instead of a command.")
 @click.option("--header", "headers", multiple=True, metavar="LINE", help="'Name: value' to send with --url.")
 @click.option(
     "--over",
     type=click.IntRange(50),
-    default=OVER,
+    default=OFFLOAD_OVER,
     show_default=True,
     metavar="TOKENS",
     help="Keep a text that is longer.",

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.paths import DEFAULT_HOME, expand_path, home_of_environment, home_problem
 from mcp_memory.core.regular_files import read_regular
+from mcp_memory.core.token_counts import OFFLOAD_OVER
 
 PREFIX = "MCP_MEMORY_"
 _OTHERS = {"MCP_MEMORY_SESSION"}
@@ -96,7 +97,7 @@ class Settings(BaseModel):
     rerank: bool = _setting(False, "Whether the model reorders the first 20 results of a search")
     rerank_timeout: float = _setting(8, "Seconds that a search waits for that before it keeps its order", gt=0, le=600)
     offload_over: int = _setting(
-        1_500, "Tokens from which hooks keep a tool's output out of the context; 0 switches it off", ge=0
+        OFFLOAD_OVER, "Tokens from which hooks keep a tool's output out of the context; 0 switches it off", ge=0
     )
     keep_secrets: bool = _setting(
         False, "Whether files of tool results keep their keys, passwords and card numbers; all else is always masked"

@@ -30,6 +30,9 @@ from typing import Literal, NamedTuple
 LONGEST_TOKEN = 128  # bytes; both vocabularies have runs of spaces of that length and nothing longer
 PIECE = 4096
 UNBROKEN = 16_384
+OFFLOAD_OVER = 1_500
+"""Tokens above which hooks and `wrap` replace a result, unless the user sets another number."""
+_USUALLY = 1.5  # ratio of estimate to count; from 1.1 to 2.2
 NEAR = 80  # characters that `cut` may give up to end at the end of a line or a word
 
 
@@ -258,6 +261,16 @@ _RUNS = re.compile(
 _PRICE = {"cyrillic": 0.55, "arabic": 0.85, "thai": 1.2, "devanagari": 1.25, "hangul": 1.35, "kana": 1.2, "han": 1.5}
 
 _LOOKS_LIKE_A_WORD = re.compile(r"(?!.*[^aeiouy]{4})(?!.*[aeiouy]{4}).*[aeiouy]", re.IGNORECASE)
+
+
+def is_large(text: str, over: int) -> bool:
+    """Return whether a text has more than `over` tokens, by an estimate.
+
+    An exact count takes 50 MB and half a second to load, which a server without large results must not cost.
+    """
+    if len(text) * 4 <= over:  # a character has at most four bytes, a token at least one
+        return False
+    return estimate_tokens(text[: 8 * over]) > _USUALLY * over  # so much of it is enough to prove that it is large
 
 
 def estimate_tokens(text: str) -> int:

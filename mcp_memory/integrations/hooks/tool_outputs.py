@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, cast
 import anyio.to_thread
 
 from mcp_memory.core.regular_files import read_regular
-from mcp_memory.core.token_counts import token_counter
+from mcp_memory.core.token_counts import is_large
 from mcp_memory.integrations.hooks.transcripts import whole_output
 from mcp_memory.integrations.importers.log_lines import is_own, is_stand_in
 from mcp_memory.integrations.importers.records import Agent, list_of
@@ -183,7 +183,7 @@ async def offload_output(memory: Memory, session: str, call: ToolResponse, *, lo
         return None
     notes: dict[KeyPath, str] = {}
     for part in parts_of(call.client, call.tool, call.response):
-        if await anyio.to_thread.run_sync(partial(_is_large, part.text, over, memory.settings.tokenizer)):
+        if not is_stand_in(part.text) and await anyio.to_thread.run_sync(is_large, part.text, over):
             shown = _shown_text(call, part)
             kept = await _offload_part(memory, session, call, part, shown, log)
             if kept.tokens_kept < kept.tokens_raw and len(note := render_offloaded(kept)) < len(shown):
@@ -229,12 +229,6 @@ def _read_whole(file: Path, begun: str) -> str | bytes:
         return data.decode("utf-8")
     except UnicodeDecodeError:
         return data
-
-
-def _is_large(text: str, over: int, tokenizer: Any) -> bool:
-    if len(text) * 4 <= over or is_stand_in(text):  # a character has at most four bytes, a token at least one
-        return False
-    return not token_counter(tokenizer).fits(text, over)
 
 
 def _reads_file(call: ToolResponse) -> bool:

@@ -29,7 +29,7 @@ from mcp_memory.core.errors import InvalidInput, McpMemoryError, Refused, StoreU
 from mcp_memory.core.logs import SafeText
 from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import one_line, safe_name
-from mcp_memory.core.token_counts import estimate_tokens
+from mcp_memory.core.token_counts import is_large
 from mcp_memory.integrations.shown_results import shown_of
 
 if TYPE_CHECKING:
@@ -122,7 +122,6 @@ LAST_SECONDS = 60.0
 RETRY_SECONDS = 60.0
 _AT_ONCE = 4_096  # characters that are estimated faster than a thread starts
 _BEGINNING = 1_000
-_USUALLY = 1.5  # ratio of estimate to count; from 1.1 to 2.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,17 +198,12 @@ class ResultKeeper:
         )
 
     async def is_large(self, text: str) -> bool:
-        """Return whether a text is probably over the threshold, by an estimate; False for a while after a failure.
-
-        An exact count takes 50 MB and half a second to load, which a server without large results must not
-        cost.
-        """
-        if len(text) <= self._over // 4 or anyio.current_time() < self._silent_until:
+        """Return whether a text is large; False for a while after a failure."""
+        if anyio.current_time() < self._silent_until:
             return False
-        start = text[: 8 * self._over]  # enough to prove that a text is large
-        if len(start) <= _AT_ONCE:
-            return estimate_tokens(start) > _USUALLY * self._over
-        return await anyio.to_thread.run_sync(estimate_tokens, start) > _USUALLY * self._over
+        if len(text) <= _AT_ONCE:
+            return is_large(text, self._over)
+        return await anyio.to_thread.run_sync(is_large, text, self._over)
 
     async def keep(self, call: ProxiedCall, text: str, expand: str, *, late: bool) -> KeptText | None:
         """Keep a text and return its replacement; None to pass it unchanged.

@@ -7,8 +7,8 @@ line, the line with the most words of the question and the fewest other words, s
 before its calls. The lines around the best line are shown, with secrets masked.
 
 Together with other rows, a run is shown only if it has two fifths of the question's words, so that questions about
-other things bring no results. `bench/outputs.py` measures all of this. Vectors, the words of the call and the words of
-the lines around a run were tried and brought no improvement.
+other things bring no results. `bench/result_search.py` measures all of this. Vectors, the words of the call
+and the words of the lines around a run were tried and brought no improvement.
 """
 
 from __future__ import annotations

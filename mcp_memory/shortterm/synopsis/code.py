@@ -21,6 +21,7 @@ from itertools import pairwise
 from mcp_memory.language import patterns_of
 from mcp_memory.shortterm.synopsis.page import Focus, PageLine, ResultPage, clip, count_of, first_items
 from mcp_memory.shortterm.synopsis.preview import SynopsisDraft
+from mcp_memory.shortterm.synopsis.statements import statements_of_facts, statements_of_picks
 
 COMMIT = re.compile(r"[*|\\/ ]*commit (?P<id>[0-9a-f]{7,64})\b")
 SUBJECT = re.compile(r"[*|\\/ ]* {4}(?P<subject>\S.*)")
@@ -76,10 +77,8 @@ def describe_commits(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
     return SynopsisDraft(
         kind="commits",
         summary=f"{count_of(len(commits), 'commit')}, {commits[-1].id[:ID]} to {commits[0].id[:ID]}; {named}",
-        use="names",
         score=5,
-        facts=subjects(commits),
-        pieces=[PageLine(commit.at, commit.subject) for commit in commits],
+        statements=statements_of_facts(subjects(commits)),
     )
 
 
@@ -144,8 +143,7 @@ def describe_code(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
         summary=summary,
         use="names",
         score=3 if len(page.lines) > 60 else 4,
-        facts=facts,
-        picks=_picks(page, focus),
+        statements=[*statements_of_facts(facts), *statements_of_picks(page.lines, _picks(page, focus), focus)],
         names={line.number: name for line, name in defined if len(name) > SHORT_NAME},
     )
 
@@ -245,10 +243,7 @@ def describe_diff(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
         content_type="text/x-diff",
         summary=summary,
         score=4,
-        use="names" if len(commits) > 1 else "report",
-        facts=facts,
-        picks=picks,
-        pieces=tuple(line for line in page.lines if line.number in picks and not HUNK.match(line.text)),
+        statements=[*statements_of_facts(facts), *statements_of_picks(page.lines, picks, focus)],
     )
 
 

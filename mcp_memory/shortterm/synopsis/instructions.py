@@ -48,7 +48,7 @@ def quiet_synopsis(text: str, describe: Callable[[str], Synopsis], *, budget_cha
     made = describe(text)
     lines = text.count("\n") + 1
     left_out = 0
-    for _ in range(_ROUNDS):
+    for _ in range(_ROUNDS if made.has_key_words else 0):
         sizes = (_SENTENCE, _VALUE) if made.kind in ("json", "jsonl") else (_SENTENCE, _LINE, _PAIR)  # JSON stays JSON
         orders = _orders(text, _Shown.of(f"{made.summary}\n{made.preview}"), sizes)
         if not orders:

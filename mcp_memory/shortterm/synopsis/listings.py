@@ -10,27 +10,26 @@ most common values, the number of rows, the first and last rows, and rows that m
 
 from __future__ import annotations
 
-import csv
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Any, cast
 
 from mcp_memory.shortterm.synopsis.page import Focus, PageLine, ResultPage, clip, first_items
 from mcp_memory.shortterm.synopsis.preview import SUMMARY, SynopsisDraft
-from mcp_memory.shortterm.synopsis.rare import NUMBER, number_in, rare_rows
+from mcp_memory.shortterm.synopsis.statements import statements_of_facts, statements_of_picks
 
 IN_FILE = re.compile(
     r"(?P<path>(?:[A-Za-z]:)?[^\s:][^:\n]{0,250}?[\w)\]])(?P<mark>[:])(?:(?P<line>\d+):(?:\d+:)?)?(?P<text>.*)"
 )
 CONTEXT = re.compile(r"(?P<path>\S{1,250}?\.\w{1,8})-(?:(?P<line>\d+)-)?(?P<text>.*)")
-NUMBERED = re.compile(r"(?P<line>\d+)(?P<mark>[:-])(?P<text>.*)")
+NUMBERED = re.compile(r"(?P<line>\d+)(?P<mark>[:-])(?!\d\d[:.-])(?P<text>.*)")
 LOOKS_LIKE_PATH = re.compile(r"[\w.~@+/\\ -]*(?:/[\w.@+ -]+|\.\w{1,8})$")
 SEVERITY = re.compile(r"\s*(?P<what>fatal error|error|warning|note|info)\b(?:\[[\w-]+\])?:? ?(?P<text>.*)", re.I)
 DEFINES = re.compile(r"\s*(?:async |export |pub )*(?:def|class|func|fn|function|interface|struct|enum)\b")
 SEPARATOR = "--"
+RULE = re.compile(r"\s*[A-Z]{1,8}-?\d{2,6}\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +45,8 @@ class SearchHit:
 
 def describe_hits(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
     """Describe search hits if at least 70 % of the lines are hits, context, separators or headings."""
+    if page.span:
+        return None  # a log
     for lines in (page.sample, page.lines):  # the sample alone refutes it
         hits, missed = _read_hits(lines)
         if len(hits) < 2 or missed > 0.3 * (len(hits) + missed):
@@ -58,15 +59,19 @@ def describe_hits(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
         by_file.setdefault(hit.path, []).append(hit)
     severities = [m["what"].lower() for hit in real if (m := SEVERITY.match(hit.text))]
     compiled = len(severities) > 0.5 * len(real)
+    ruled = sum(1 for hit in real if RULE.match(hit.text))
+    if compiled or ruled > 0.5 * len(real):
+        return None  # a compiler's or a linter's messages
     picks = {hit.at: (0.2 if hit.context else 1.0) + (1.5 if DEFINES.match(hit.text) else 0) for hit in hits}
-    summary = _diagnosed(real, severities) if compiled else _hits_summary(real, by_file, focus)
+    summary = _hits_summary(real, by_file, focus)
+    pieces = tuple(_pieces(hits, clip(summary, SUMMARY)))
     return SynopsisDraft(
-        kind="diagnostics" if compiled else "matches",
+        kind="matches",
         summary=summary,
         use="names",
-        score=5 if compiled or len(real) <= 8 else 4,
-        picks=picks,
-        pieces=tuple(_pieces(hits, clip(summary, SUMMARY))),
+        score=5 if len(real) <= 8 else 4,
+        statements=statements_of_picks(pieces, picks, focus),
+        pieces=pieces,
     )
 
 
@@ -113,13 +118,6 @@ def _hits_summary(real: list[SearchHit], by_file: dict[str, list[SearchHit]], fo
     return f"{many}: {first_items([f'{path} ({counts[path]})' for path in ranked], 3)}"
 
 
-def _diagnosed(real: list[SearchHit], severities: list[str]) -> str:
-    errors = sum(1 for s in severities if "error" in s)
-    warnings = sum(1 for s in severities if s == "warning")
-    first = next((hit for hit in real if "error" in hit.text.lower()[:20]), real[0])
-    return f"{errors} errors, {warnings} warnings; first: {first.path}:{first.line}: {first.text.strip()}"
-
-
 LONG = re.compile(
     r"(?P<mode>[dlcbps-][rwxsStT-]{9})[.+@]?\s+\d+\s+\S+\s+\S+\s+(?P<size>[\d.,]+[KMGT]?)\s+"
     r"(?P<when>\w{3}\s+\d+\s+[\d:]+|\d{4}-\d\d-\d\d \d\d:\d\d\S*(?: [+-]\d{4})?|[A-Z]\w{2} +\d+ +\S+)\s(?P<name>.+)"
@@ -135,10 +133,6 @@ NOTABLE = re.compile(
     r"|tox\.ini|conftest\.py|manage\.py|CLAUDE\.md|AGENTS\.md)",
     re.I,
 )
-
-
-MOST = 20_000
-"""The most entries of a tree that are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,32 +152,6 @@ def describe_listing(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
     if len(entries) < 3 or missed > 0.15 * (len(entries) + missed):
         return None
     return _draft(entries, focus)
-
-
-def describe_tree(value: Any, focus: Focus) -> SynopsisDraft | None:
-    """Describe a JSON tree of folders and files: objects with a `name`, folders with `children`.
-
-    None for any other value.
-    """
-    roots = cast("list[Any]", value if isinstance(value, list) else [value])
-    if not any(isinstance(_field(root, "children"), list) for root in roots):
-        return None
-    entries: list[ListingEntry] = []
-    waiting = [("", root) for root in reversed(roots)]
-    while waiting and len(entries) < MOST:
-        folder, branch = waiting.pop()
-        name, children = _field(branch, "name"), _field(branch, "children")
-        if not isinstance(name, str):
-            return None
-        path = f"{folder}/{name}" if folder else name
-        entries.append(ListingEntry(path, len(entries), folder=isinstance(children, list)))
-        if isinstance(children, list):
-            waiting += [(path, child) for child in reversed(cast("list[Any]", children))]
-    return _draft(entries, focus) if len(entries) >= 3 else None
-
-
-def _field(value: Any, key: str) -> Any:
-    return cast("dict[str, Any]", value).get(key) if isinstance(value, dict) else None
 
 
 def _draft(entries: Sequence[ListingEntry], focus: Focus) -> SynopsisDraft:
@@ -209,7 +177,7 @@ def _draft(entries: Sequence[ListingEntry], focus: Focus) -> SynopsisDraft:
         kind="listing",
         summary=f"{count}{where} ({by_kind}): {first_items(shown, 5)}",
         score=6 if len(entries) <= 8 else 4,
-        facts=facts,
+        statements=statements_of_facts(facts),
         use="data",
         pieces=[
             PageLine(inside[0].at, " ".join(entry.path.rpartition("/")[2] for entry in inside), f"{folder or '.'}/")
@@ -263,146 +231,3 @@ def _extension(path: str) -> str:
 def _bytes(text: str) -> float:
     number = 0.0 if text.count(".") > 1 else float(re.sub(r"[^\d.]", "", text).strip(".") or 0)
     return number * 1024 ** (" KMGT".find(text[-1]) if text[-1] in "KMGT" else 0)
-
-
-GAP = re.compile(r" {2,}|\t+")
-RULE = re.compile(r"[\s|+:=─━┼│-]*[-=─━]{3,}[\s|+:=─━┼│-]*$")
-COLUMN = re.compile(r"[A-Za-z#%@][\w %()/.#@-]{0,40}$")
-CODE_END = re.compile(r"[;{}]\s*$")
-RARE = 200.0
-"""The weight of a rare row relative to the first and the last row."""
-TYPES = {",": "text/csv", "\t": "text/tab-separated-values"}
-
-
-@dataclass(frozen=True, slots=True)
-class TextTable:
-    content_type: str
-    columns: list[str]
-    rows: list[list[str]]
-    at: list[int]
-    """The line number of each row in the raw text."""
-
-
-def describe_table(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
-    """Describe a table if nearly all sampled lines split into the same number of cells."""
-    if len(page.sample) < 3 or sum(1 for line in page.sample if CODE_END.search(line.text)) > 0.2 * len(page.sample):
-        return None
-    table = _piped(page) or _delimited(page, "\t") or _delimited(page, ",") or _delimited(page, ";") or _aligned(page)
-    if table is None or len(table.rows) < 2:
-        return None
-    more = "" if page.whole else " read"
-    named = [clip(name, 30) for name in table.columns if name]
-    asked = focus.nearest(range(len(table.rows)), lambda at: " ".join(table.rows[at]))
-    rare = rare_rows(table.columns, table.rows)
-    why, at = ("such as", asked[0]) if asked else ("unlike the rest", rare[0].at) if rare else ("first", 0)
-    row = ", ".join(cell for cell in table.rows[at] if cell)
-    facts = [f"{len(table.rows):,} rows{more}, {len(table.columns)} columns"]
-    facts += describe_columns(table.columns, table.rows, focus)
-    return SynopsisDraft(
-        kind="table",
-        edges=True,
-        content_type=table.content_type,
-        summary=f"table of {len(table.rows):,} rows{more}: {first_items(named, 8)}; {why}: {clip(row, 90)}",
-        score=4,
-        facts=("\n".join(facts),),
-        picks=dict.fromkeys(table.at[1:200], 0.1) | {table.at[row.at]: RARE for row in rare[:20]},
-    )
-
-
-def _delimited(page: ResultPage, mark: str) -> TextTable | None:
-    """Parse a table with `mark` between cells; the first row is the header unless it has numbers or equal cells."""
-    need = 3 if mark in ",;" else 2
-    counts = Counter(line.text.count(mark) for line in page.sample)
-    cells, agree = counts.most_common(1)[0]
-    quoted = any('"' in line.text for line in page.sample)
-    if cells + 1 < need or agree < (0.5 if quoted else 0.85) * len(page.sample):
-        return None
-    reader = csv.reader((line.text for line in page.lines), delimiter=mark)
-    rows: list[list[str]] = []
-    at: list[int] = []
-    try:
-        for row in reader:
-            if any(cell.strip() for cell in row):
-                rows.append([cell.strip() for cell in row])
-                at.append(page.lines[reader.line_num - 1].number)
-    except csv.Error:
-        return None
-    width = Counter(map(len, rows)).most_common(1)[0]
-    if width[0] < need or width[1] < 0.85 * len(rows):
-        return None
-    while len(rows[0]) != width[0]:  # a title above the table
-        del rows[0], at[0]
-    if sum(1 for line in page.sample if line.text[:1] in " \t") > 0.2 * len(page.sample) and mark != "\t":
-        return None
-    if mark == "," and sum(map(len, rows[len(rows) // 2])) > 60 * width[0]:  # sentences with commas
-        return None
-    content_type = TYPES.get(mark, "text/csv")
-    if len(rows) < 2:
-        return None
-    if any(NUMBER.match(cell) for cell in rows[0]) or len(set(rows[0])) < len(rows[0]):
-        return TextTable(content_type, [f"column {n + 1}" for n in range(len(rows[0]))], rows, at)
-    return TextTable(content_type, rows[0], rows[1:], at[1:])
-
-
-def _piped(page: ResultPage) -> TextTable | None:
-    lines = [line for line in page.lines if line.text.count("|") + line.text.count("│") >= 1 or RULE.match(line.text)]
-    filled = sum(1 for line in page.lines if line.text.strip())
-    if len(lines) < 3 or len(lines) < 0.8 * filled or not any(RULE.match(line.text) for line in page.sample):
-        return None
-    lines = [line for line in lines if not RULE.match(line.text)]
-    texts = [line.text.replace("│", "|").strip() for line in lines]
-    rows = [[cell.strip() for cell in text.removeprefix("|").removesuffix("|").split("|")] for text in texts]
-    width = Counter(map(len, rows)).most_common(1)
-    if not width or width[0][0] < 2 or width[0][1] < 0.8 * len(rows):
-        return None
-    return TextTable("text/plain", rows[0], rows[1:], [line.number for line in lines[1:]])
-
-
-def _aligned(page: ResultPage) -> TextTable | None:
-    """Parse a table whose columns start where the names in its header start, as in `ps`, `docker ps` or `pip list`."""
-    lines = [line for line in page.lines if line.text.strip() and not RULE.match(line.text)]
-    if len(lines) < 3 or lines[0].text[:1].isspace():
-        return None
-    starts = [0, *(m.end() for m in GAP.finditer(lines[0].text.rstrip()))]
-    if len(starts) < 2 or len(starts) > 40 or not _upright(lines[:60], starts):
-        return None
-    spans = list(zip(starts, [*starts[1:], None], strict=True))
-    names, *rows = [[line.text[start:end].strip() for start, end in spans] for line in lines]
-    if not all(COLUMN.match(name) for name in names):
-        return None
-    return TextTable("text/plain", names, rows, [line.number for line in lines[1:]])
-
-
-def _upright(lines: Sequence[PageLine], starts: list[int]) -> bool:
-    """Return whether nearly every line has white space just before nearly every column."""
-    fits = 0
-    for line in lines[1:]:
-        text = line.text.ljust(starts[-1] + 1)
-        fits += all(text[s - 1].isspace() for s in starts[1:]) and not text[0].isspace()
-    return fits >= 0.9 * (len(lines) - 1)
-
-
-def describe_columns(columns: Sequence[str], rows: Sequence[Sequence[str]], focus: Focus) -> list[str]:
-    """Return a line for each of the first thirty columns: its range, its values with counts, or some values."""
-    return [_column(columns, rows, at, focus) for at in range(min(30, len(columns)))]
-
-
-def _column(columns: Sequence[str], rows: Sequence[Sequence[str]], at: int, focus: Focus) -> str:
-    cells = [row[at] for row in rows if at < len(row) and row[at]]
-    name = clip(columns[at] or f"column {at + 1}", 40)
-    empty = len(rows) - len(cells)
-    gaps = f", {empty:,} empty" if empty else ""
-    if not cells:
-        return f"  {name}: empty"
-    if sum(1 for cell in cells if NUMBER.match(cell)) > 0.9 * len(cells):
-        values = sorted((number_in(cell), cell) for cell in cells if NUMBER.match(cell))
-        return f"  {name}: {clip(values[0][1], 24)} to {clip(values[-1][1], 24)}{gaps}"
-    counts = Counter(cells)
-    if len(counts) <= 8 and len(counts) < len(cells):
-        summary = ", ".join(f"{clip(cell, 24)} {n:,}" for cell, n in counts.most_common())
-    elif cells == sorted(cells):
-        summary = f"{clip(cells[0], 30)} … {clip(cells[-1], 30)}, sorted"
-    else:
-        some = ", ".join(clip(cell, 24) for cell in focus.best(counts, 2))
-        summary = f"{len(counts):,} different, such as {some}"
-    return f"  {name}: {summary}{gaps}"

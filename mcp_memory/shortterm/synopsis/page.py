@@ -1,9 +1,8 @@
-r"""A page, the bounded view of a tool result that every format works on, and its focus, the words of the call.
+r"""A page, the view of a tool result that every format works on, and its focus, the words of the call.
 
-Bounds: at most `HEAD` characters and `HEAD_LINES` lines from the beginning and `TAIL` and `TAIL_LINES` from the end
-become lines, each up to `WIDTH` characters. Beyond that only newlines are counted. Line numbers are those of the raw
-text, 1-based; a line ends only at "\n". Wrapping is removed first: an exit code, elements such as `<output>`, and the
-line numbers that a file viewer prints before each line.
+Every line of the text is a line of the page, up to `WIDTH` characters of it. Line numbers are those of the raw text,
+1-based; a line ends only at "\n". Wrapping is removed first: an exit code, elements such as `<output>`, and the line
+numbers that a file viewer prints before each line.
 
 Focus: words of the arguments count three times as much as words of the talk, their paths half as much; a word on many
 lines of the result counts less. Matching ignores case and works inside longer names.
@@ -13,17 +12,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from math import log2
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
-HEAD, HEAD_LINES = 400_000, 6_000
-TAIL, TAIL_LINES = 100_000, 2_000
-WIDTH = 600
+from mcp_memory.shortterm.synopsis.signals import join_lower, lines_with
+
+WIDTH = 2_000
+LONG, PART = 3_000, 200
+BEGINS = re.compile(r"(?<=\s)\[?(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d|(?<=\s)\[(?:INFO|ERROR|WARN\w*|DEBUG)\]")
 SAMPLE = 400
 
 ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_])")
@@ -31,14 +31,20 @@ INSIDE = re.compile(r"\w\w")
 LAST_WORD = re.compile(r"(?<!\w)\w+\Z")
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 EXIT = re.compile(r"\s*(?:<(?:returncode|exit_?code)>|\[?exit(?:ed with)? (?:code|status):?)\s*(-?\d{1,6})\b", re.I)
+PREFIX = re.compile(
+    r"(?:\[\s*\d+\.\d+\]\s+|(?:\d{2,7}\s+)?[\[(]?(?:\w{3} {1,2}\d{1,2} |\d{4}[-/]\d\d[-/]\d\d[T ])?"
+    r"\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?[\])]?:?\s*)"
+)
+"""What precedes the message in nearly all lines of a log: a process, the time."""
+COLUMNS = re.compile(r"(?:[^\t\n]{0,80}\t){1,3}(?=\S*\d\d:\d\d:\d\d)")
+"""Columns before the time, as continuous integration prints the job and the step."""
 TAG = r"</?(?:output|output_head|output_tail|stdout|stderr|result|tool_output|tool_result|elided_chars|warning)>"
 WRAPPING = re.compile(rf"\s*(?:{TAG}\s*)+$")
 SED = re.compile(r"sed -n ['\"]?(\d{1,7}),")
 NUMBERED = re.compile(r"\s*(\d{1,7})(?:\t|→|\s?[|│] ?|:\s)(.*)", re.S)
 
 
-@dataclass(frozen=True, slots=True)
-class PageLine:
+class PageLine(NamedTuple):
     """A line of the raw text, or a part of a structure. Lines are sorted and grouped by `number`."""
 
     number: int
@@ -54,13 +60,13 @@ class ResultPage:
 
     text: str
     lines: tuple[PageLine, ...]
-    """All lines; if not `whole`, the lines of the head and the tail."""
     raw: str
     """The original result with its wrapping, to which `chars` and `total_lines` refer."""
     chars: int
     total_lines: int
-    whole: bool
     exit_code: int | None = None
+    span: tuple[str, str] | None = None
+    """What preceded the first and the last message of a log, such as their times, which the lines are without."""
     first_file_line: int | None = None
     """Number of the first line within its file, if a viewer printed it or the call names it."""
 
@@ -124,19 +130,10 @@ def size(chars: int) -> str:
 
 def open_page(text: str) -> ResultPage:
     """Split a result into lines, clean and unwrap it."""
-    total = count_lines(text)
-    head = text[:HEAD].split("\n", HEAD_LINES)
-    if len(text) > HEAD or len(head) > HEAD_LINES:
-        tail = text[-TAIL:].removesuffix("\n").rsplit("\n", TAIL_LINES)[1:]
-        first = max(total - len(tail) + 1, len(head))  # the head's last piece may be incomplete
-        lines = _lines(head[:-1] or head, first=1)
-        lines += [line for line in _lines(tail, first=total - len(tail) + 1) if line.number >= first]
-    else:
-        lines = _lines(head[:-1] if head[-1] == "" else head, first=1)
-    page = ResultPage(
-        text=text, raw=text, lines=tuple(lines), chars=len(text), total_lines=total, whole=len(lines) >= total
-    )
-    return _unnumber(_unwrap(page))
+    mark = "\n" if "\n" in text else "\r"  # files of old Macs have only carriage returns
+    lines = _lines(text.removesuffix(mark).split(mark) if text else [])
+    page = ResultPage(text=text, raw=text, lines=tuple(lines), chars=len(text), total_lines=count_lines(text))
+    return _unprefix(_unnumber(_unwrap(page)))
 
 
 def placed(page: ResultPage, call: str) -> ResultPage:
@@ -145,10 +142,24 @@ def placed(page: ResultPage, call: str) -> ResultPage:
     return replace(page, first_file_line=int(asked[0])) if len(asked) == 1 and page.first_file_line is None else page
 
 
-def _lines(pieces: list[str], *, first: int) -> list[PageLine]:
+def _lines(pieces: list[str]) -> list[PageLine]:
     # like a terminal, which overwrites at a carriage return
-    shown = (piece.rstrip("\r").rpartition("\r")[2] for piece in pieces)
-    return [PageLine(n, clean(piece[:WIDTH])) for n, piece in enumerate(shown, start=first)]
+    if len(pieces) < 20 and any(len(piece) > LONG for piece in pieces):
+        return [line for n, piece in enumerate(pieces, start=1) for line in _parts(n, piece)]
+    shown = (piece.rstrip("\r").rpartition("\r")[2] if "\r" in piece else piece for piece in pieces)
+    return [PageLine(n, clean(piece[:WIDTH])) for n, piece in enumerate(shown, start=1)]
+
+
+def _parts(number: int, text: str) -> Iterator[PageLine]:
+    """Yield a long line in parts, cut before times and levels, else at white space; parts are named by their place."""
+    start = 0
+    while start < len(text):
+        end = min(len(text), start + PART)
+        if end < len(text):
+            cut = next((m.start() for m in BEGINS.finditer(text, start + 40, end)), 0)
+            end = cut or max(text.rfind(" ", start + 40, end), text.rfind(",", start + 40, end)) + 1 or end
+        yield PageLine(number, clean(text[start:end]), f"{number}@{start}" if start else str(number))
+        start = end
 
 
 def _unwrap(page: ResultPage) -> ResultPage:
@@ -199,10 +210,31 @@ def _unnumber(page: ResultPage) -> ResultPage:
     return replace(page, lines=lines, first_file_line=line_numbers[0], text="\n".join(line.text for line in lines))
 
 
+def _unprefix(page: ResultPage) -> ResultPage:
+    """Remove what precedes the messages of a log if nearly all lines have it; the first and last become the span."""
+    if len(page.sample) < 5 or sum(1 for line in page.sample if _prefix(line.text)) < 0.8 * len(page.sample):
+        return page
+    ends = [_prefix(line.text) for line in page.lines]
+    having = [at for at, end in enumerate(ends) if end]
+    if len(having) < 0.8 * sum(1 for line in page.lines if line.text.strip()):
+        return page
+    first, last = (one_line(page.lines[at].text[: ends[at]]).strip("[]: ") for at in (having[0], having[-1]))
+    lines = [PageLine(n, text[end:], name) for (n, text, name), end in zip(page.lines, ends, strict=True)]
+    return replace(page, lines=tuple(lines), span=(first, last))
+
+
+def _prefix(text: str) -> int:
+    """Return the length of what precedes the message of a line, 0 if there is nothing."""
+    columns = COLUMNS.match(text) if "\t" in text else None
+    match = PREFIX.match(text, columns.end() if columns else 0)
+    return match.end() if match else 0
+
+
 Item = TypeVar("Item")
 WORD = re.compile(r"[^\W\d]\w{2,60}|\d{3,}")
 PATH = re.compile(r"(?:[\w.~*-]{0,80}/)+[\w.~*-]{0,120}")
 KEPT_WORDS = 60
+NEAR_LINES = 300
 CALL_CHARS = 4_000
 TALK_CHARS = 6_000
 
@@ -233,8 +265,11 @@ class Focus:
             return 0.0
         return sum(self.weights.get(word, 0.0) for word in {m.lower() for m in self.pattern.findall(text)})
 
-    def weigh(self, texts: Sequence[str]) -> list[float]:
-        return [self.of(text) for text in texts]
+    def near(self, texts: Sequence[str]) -> dict[int, float]:
+        """Return how relevant texts are that have a word of the call which is not in very many of them, by index."""
+        joined, starts = join_lower(texts)
+        found = lines_with([f"{word}*" for word in self.weights], joined, starts, NEAR_LINES)
+        return {at: self.of(texts[at]) for at in found}
 
     def nearest(self, items: Iterable[Item], text: Callable[[Item], str] = str) -> list[Item]:
         """Return the items relevant to the call, the most relevant first."""
@@ -264,8 +299,9 @@ def focus_on(lines: Iterable[PageLine], *, arguments: object, talk: str) -> Focu
     if not kept:
         return Focus(call, {}, None, asked_terms)
     pattern = re.compile("|".join(re.escape(w) for w in sorted(kept, key=len, reverse=True)), re.I)
-    counts = Counter(m.lower() for line in lines for m in pattern.findall(line.text))
-    return Focus(call, {w: weight / log2(2 + counts[w]) for w, weight in kept.items()}, pattern, asked_terms)
+    text = "\n".join(line.text for line in lines).lower()
+    weights = {word: weight / log2(2 + text.count(word)) for word, weight in kept.items()}
+    return Focus(call, weights, pattern, asked_terms)
 
 
 def words_of_call(arguments: object) -> str:

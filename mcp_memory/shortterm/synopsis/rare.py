@@ -24,7 +24,7 @@ KINDS = 12
 """With more different values, a column has no common value."""
 FAR = 5.0
 """An outlier is beyond the quartiles by this many interquartile ranges."""
-NUMBER = re.compile(r"[-+]?[$€£]?\d[\d,]*(?:\.\d+)?%?$")
+NUMBER = re.compile(r"[-+]?[$€£]?\d[\d,]*(?:\.\d+)?(?: ?(?:%|[A-Za-zµ][A-Za-z/]{0,4}))?$")
 SHOWN = 5
 CELL = 100
 

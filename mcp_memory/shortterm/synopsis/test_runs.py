@@ -7,22 +7,23 @@ ends their output.
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from mcp_memory.language import patterns_of
-from mcp_memory.shortterm.synopsis.logs import find_traces
+from mcp_memory.shortterm.synopsis.diagnostics import PART
+from mcp_memory.shortterm.synopsis.line_patterns import statements_of_lines
 from mcp_memory.shortterm.synopsis.page import Focus, PageLine, ResultPage, clip, first_items
 from mcp_memory.shortterm.synopsis.preview import SynopsisDraft
+from mcp_memory.shortterm.synopsis.stack_traces import find_traces
+from mcp_memory.shortterm.synopsis.statements import statements_of_facts, statements_of_picks
 
 COUNT = re.compile(r"(\d+) (passed|failed|errors?|skipped|xfailed|xpassed|deselected|warnings?|todo|total|ignored)")
 LINES = {head: re.compile(source) for head, source in patterns_of("mcp_memory.shortterm.synopsis", "test_runners.txt")}
 """The lines of each runner, read from `test_runners.txt`."""
 REASON_WITHIN = 60
 END_WITHIN = 300
-NEAR = 12
 BANNER = re.compile(r"[=_-]{6}|(?:platform|rootdir|plugins|cachedir|configfile|collect\w+)\b")
 
 
@@ -52,31 +53,35 @@ def describe_tests(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
     run = next((run for read in readers if (run := read(page.lines))), None)
     if run is None:
         return None
-    ranked = focus.ranked(run.failures, lambda failure: f"{failure.name} {failure.why}")
     facts = [f"{run.counts} (line {run.end.number})"] if run.failures else []
-    facts += [f"✗ {f.name}" + (f": {clip(f.why, 160)}" if f.why else "") + f" (line {f.at})" for f in ranked[:12]]
-    if len(ranked) > 12:
-        facts.append("also failed: " + first_items([f.name for f in ranked[12:]], 30))
-    picks = {run.end.number: 60.0} | {failure.at: 5.0 for failure in run.failures[:50]}
+    facts += _by_reason(focus.ranked(run.failures, lambda failure: f"{failure.name} {failure.why}"))
+    picks = {failure.at: 5.0 for failure in run.failures[:50]}
     for trace in find_traces(page.lines)[-6:]:
         picks |= {frame.at: 4.0 for frame in trace.own_frames[:2]} | {trace.last: 6.0}
+    lines = [line for line in page.lines if not BANNER.match(line.text)]
     return SynopsisDraft(
         kind="tests",
         summary=_summary(run),
         score=9 if not run.failures else 7 if len(run.failures) <= 3 else 5,
-        facts=facts,
-        picks=picks,
-        pieces=tuple(_around(page.lines, sorted(picks) if run.failures else ())),
+        statements=[
+            *statements_of_facts(facts),
+            *statements_of_picks(lines, picks, focus),
+            *statements_of_lines(lines, focus),
+        ],
     )
 
 
-def _around(lines: Sequence[PageLine], places: Sequence[int]) -> Iterator[PageLine]:
-    """Yield the lines up to `NEAR` lines from a place, or all if there are no places, without rules and banners."""
-    for line in lines:
-        at = bisect_left(places, line.number - NEAR)
-        near = not places or (at < len(places) and places[at] <= line.number + NEAR)
-        if near and not BANNER.match(line.text):
-            yield line
+def _by_reason(failures: Sequence[TestFailure]) -> list[str]:
+    """Return a line for each reason, with the tests that failed for it."""
+    reasons: dict[str, list[TestFailure]] = {}
+    for failure in failures:
+        reasons.setdefault(PART.sub("…", failure.why) or failure.name, []).append(failure)
+    return [
+        f"✗ {first_items([_short(failure.name) for failure in alike], 4)}"
+        + (f": {clip(alike[0].why, 120)}" if alike[0].why else "")
+        + f" (line {alike[0].at})"
+        for alike in reasons.values()
+    ]
 
 
 def _summary(run: TestRun) -> str:

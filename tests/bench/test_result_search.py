@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bench.output_questions import mine, outputs
-from bench.outputs import main
+from bench.result_search import main
 from bench.trajectories import read_runs
 
 

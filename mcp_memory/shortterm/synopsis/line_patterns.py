@@ -1,0 +1,228 @@
+"""Statements about the lines of any text: quoted lines that differ from the others, and counts over all of them.
+
+Most lines of a log, a scan or a listing repeat a few patterns with other numbers, names and quoted parts (the idea of
+Drain: He et al. 2017). A line is worth quoting if its pattern is rare, if it tells of trouble or of a total, if it is a
+heading, begins or ends the text, has the greatest number of its pattern, or has words of the call. A pattern with many
+lines is quoted once, with its count and the commonest values of its parts.
+
+Every line is read; counts are over the whole text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from math import log
+
+from mcp_memory.shortterm.synopsis.diagnostics import PART, diagnostics_in
+from mcp_memory.shortterm.synopsis.page import Focus, PageLine, clip, one_line
+from mcp_memory.shortterm.synopsis.signals import TROUBLE, signals_in
+from mcp_memory.shortterm.synopsis.statements import QUOTED, Statement
+
+QUOTED_PART = re.compile(r'"[^"\n]{0,400}"(?!\s*:)|\'[^\'\n]{1,200}\'')
+DIGITS = str.maketrans("", "", "0123456789")
+HEADING = re.compile(r"#{1,4} \S|\S.{0,60}:$|[A-Z][A-Z ]{4,60}$|\[[\w .-]+\]$|={3,} .* ={3,}$")
+RULE = re.compile(r"[=~^*_#-]{3,}\s*$")
+NUMBER = re.compile(r"(?<![\w.])-?\d[\d,]*(?:\.\d+)?(?![\w.])")
+LEVEL = re.compile(r"\b(FATAL|CRITICAL|SEVERE|PANIC|ERROR|ERR|WARN(?:ING)?|NOTICE|INFO|DEBUG|TRACE)\b")
+LEVEL_NAMES = {"ERR": "ERROR", "WARNING": "WARN"}
+MOST_CANDIDATES = 5
+"""Patterns with the same number of words and the same first word that a line is compared with; the commonest."""
+ALIKE = 0.6
+SAMPLE = 500
+WORDS = 12
+"""Words at the beginning of a line by which it is compared."""
+MOST_READ = 40_000
+"""Lines of a pattern whose parts are counted."""
+WIDTH = 120
+FIRST, LAST = (2.0, 1.0, 0.5, 0.3), (2.5, 1.5, 1.0, 0.6)
+
+
+@dataclass(slots=True)
+class Pattern:
+    """Lines that are alike: the words that they share, and the lines' indexes."""
+
+    words: list[str]
+    lines: list[int] = field(default_factory=list[int])
+
+
+def patterns_in(lines: Sequence[str]) -> list[Pattern]:
+    """Return the patterns of the lines; blank lines have none."""
+    rough: dict[str, list[int]] = defaultdict(list)
+    for at, line in enumerate(lines):
+        rough[line.translate(DIGITS)].append(at)
+    exact: dict[str, list[int]] = defaultdict(list)
+    forms: dict[str, str] = {}
+    for places in rough.values():
+        line = lines[places[0]]
+        if not line or line.isspace():
+            continue
+        exact[_key(line, forms)].extend(places)
+    found: list[Pattern] = []
+    near: dict[tuple[int, str], list[Pattern]] = defaultdict(list)
+    for key, places in sorted(exact.items(), key=lambda item: -len(item[1])):
+        words = key.split(" ")
+        candidates = near[len(words), key.lstrip("\0 ").partition(" ")[0]]
+        need = ALIKE * len(words)
+        pattern = next((p for p in candidates if sum(map(str.__eq__, p.words, words)) >= need), None)
+        if pattern is None:
+            pattern = Pattern(words)
+            found.append(pattern)
+            if len(candidates) < MOST_CANDIDATES:
+                candidates.append(pattern)
+        pattern.lines.extend(places)
+    for pattern in found:
+        pattern.lines.sort()
+    return found
+
+
+def _key(line: str, forms: dict[str, str]) -> str:
+    """Return a line with NUL for its parts; `forms` remembers words that were seen before."""
+    if '"' in line or "'" in line:
+        line = QUOTED_PART.sub("\0", line)
+    words = line.split(None, WORDS)[:WORDS]
+    for at, word in enumerate(words):
+        if word.isdigit():
+            words[at] = "\0"
+        elif not word.isalpha() and ("/" in word or word.translate(DIGITS) != word):
+            if (form := forms.get(word)) is None:
+                form = forms[word] = PART.sub("\0", word)
+            words[at] = form
+    return " ".join(words)
+
+
+def statements_of_lines(lines: Sequence[PageLine], focus: Focus) -> list[Statement]:
+    """Return what can be said about the lines of a text; statements about single lines have their place."""
+    texts = [line.text for line in lines]
+    patterns = patterns_in(texts)
+    total = sum(len(pattern.lines) for pattern in patterns)
+    if not total:
+        return []
+    said: list[Statement] = [*_counts(texts, patterns), *diagnostics_in(texts)]
+    worths = _worths(texts, patterns, total)
+    for places, bonuses in ((_ends(texts, 4), FIRST), (_ends(texts, -4), LAST)):
+        for at, bonus in zip(places, bonuses, strict=False):
+            worths[at] = worths.get(at, 0.3) + bonus
+    for at, near in focus.near(texts).items():
+        worths[at] = worths.get(at, 0.3) + min(1.5, near / 2)
+    counts = {pattern.lines[0]: len(pattern.lines) for pattern in patterns if len(pattern.lines) > 1}
+    group_of = {at: number for number, pattern in enumerate(patterns) for at in pattern.lines}
+    for at in sorted(worths, key=lambda at: -worths[at])[:600]:
+        times = f" (×{counts[at]:,})" if at in counts else ""
+        shown = f"{lines[at].name or lines[at].number}: {narrow(texts[at])}{times}"
+        said.append(Statement(shown, worths[at], QUOTED + lines[at].number, ("lines", group_of.get(at))))
+    return said
+
+
+def has_levels(lines: Sequence[PageLine]) -> bool:
+    """Return whether at least half of the lines have the level of a log."""
+    return sum(1 for line in lines if LEVEL.search(line.text[:120])) >= 0.5 * max(1, len(lines))
+
+
+def _ends(texts: Sequence[str], count: int) -> list[int]:
+    order = range(len(texts)) if count > 0 else range(len(texts) - 1, -1, -1)
+    found: list[int] = []
+    for at in order:
+        if any(char.isalnum() for char in texts[at][:300]):
+            found.append(at)
+            if len(found) == abs(count):
+                break
+    return found
+
+
+def _worths(texts: Sequence[str], patterns: Sequence[Pattern], total: int) -> dict[int, float]:
+    """Return the worth of the lines that may be quoted, by index."""
+    worths: dict[int, float] = {}
+    signals = signals_in(texts)
+    troubled: Counter[str] = Counter()
+    for pattern in patterns:
+        if pattern.lines[0] in signals.trouble and (match := TROUBLE.search(texts[pattern.lines[0]])):
+            troubled[match[0].lower()] += len(pattern.lines)
+    for pattern in patterns:
+        count = len(pattern.lines)
+        rare = log(total / count) / log(total + 1) if total > 1 else 0.0
+        first = pattern.lines[0]
+        for at in {first, pattern.lines[-1], *_extremes(texts, pattern)}:
+            line = texts[at].strip()
+            worth = 0.3 + rare
+            if at in signals.trouble and (match := TROUBLE.search(line)):
+                often = troubled[match[0].lower()] or 1
+                worth += 2.6 * (log(total / often) / log(total + 1) if total > 1 else 1.0)
+            elif at in signals.warning:
+                worth += 1.0 * (0.3 + rare)
+            if at in signals.total and any(map(str.isdigit, line)):
+                worth += 1.5 * (0.2 + rare)
+            if HEADING.match(line) or (at + 1 < len(texts) and RULE.match(texts[at + 1])):
+                worth += 0.6
+            worths[at] = max(worths.get(at, 0.0), worth - 0.3 * (at != first))
+    return worths
+
+
+def _extremes(texts: Sequence[str], pattern: Pattern) -> set[int]:
+    """Return the lines with the greatest number in a column of numbers."""
+    if not 5 <= len(pattern.lines) <= MOST_READ:
+        return set()
+    columns: dict[int, list[tuple[float, int]]] = defaultdict(list)
+    for at in pattern.lines:
+        for column, number in enumerate(NUMBER.findall(texts[at])[:8]):
+            columns[column].append((float(number.replace(",", "")[:18]), at))
+    return {
+        max(values)[1]
+        for values in columns.values()
+        if len(values) >= 0.8 * len(pattern.lines) and len({value for value, _ in values}) > 2
+    }
+
+
+def _counts(texts: Sequence[str], patterns: Sequence[Pattern]) -> Iterator[Statement]:
+    """Yield counts of levels and codes over all lines, and of the values of the commonest patterns' parts."""
+    levels: Counter[str] = Counter()
+    step = 1 + len(texts) // SAMPLE
+    leveled = sum(1 for text in texts[::step] if LEVEL.search(text[:120])) >= 0.05 * len(texts[::step])
+    for pattern in patterns if leveled else ():
+        if LEVEL.search(texts[pattern.lines[0]][:120]):
+            for at in pattern.lines:
+                if match := LEVEL.search(texts[at][:120]):
+                    levels[LEVEL_NAMES.get(match[1], match[1])] += 1
+    if levels:
+        yield Statement("levels: " + ", ".join(f"{name} ×{n:,}" for name, n in levels.most_common()), 3.0, 1)
+    for pattern in sorted(patterns, key=lambda pattern: -len(pattern.lines))[:40]:
+        if len(pattern.lines) >= 4:
+            yield from _of_parts(texts, pattern)
+
+
+def _of_parts(texts: Sequence[str], pattern: Pattern) -> Iterator[Statement]:
+    count = len(pattern.lines)
+    columns: dict[int, Counter[str]] = defaultdict(Counter)
+    for at in pattern.lines[:MOST_READ]:
+        for column, value in enumerate(PART.findall(texts[at])[:8]):
+            columns[column][value] += 1
+    label = narrow(" ".join(pattern.words).replace("\0", "…"), 60)
+    for column, values in columns.items():
+        different = len(values)
+        top = values.most_common(5)
+        if sum(1 for word in pattern.words if word.isalpha()) < 2:
+            continue
+        if different < 2 or sum(values.values()) < 0.7 * count or different > 0.34 * count or top[0][1] < 3:
+            continue
+        shown = ", ".join(f"{clip(value.strip(chr(34)), 50)} ×{n:,}" for value, n in top)
+        more = f" and {different - 5:,} more" if different > 5 else ""
+        yield Statement(
+            f"{count:,}× {label}: {shown}{more}",
+            0.4 * log(count) * (1 - different / count),
+            2 + column / 100,
+            ("parts", id(pattern)),
+        )
+
+
+def narrow(line: str, width: int = WIDTH) -> str:
+    """Cut a line to `width` characters, around a word of trouble if that is far right."""
+    line = one_line(line)
+    if len(line) <= width:
+        return line
+    match = TROUBLE.search(line)
+    if match and match.start() > 0.7 * width:
+        start = max(0, match.start() - width // 3)
+        return clip("…" + line[start:], width)
+    return clip(line, width)

@@ -1,0 +1,191 @@
+"""Texts of structured formats as values: JSON, JSON lines, XML, YAML, TOML.
+
+A format owns a text only if it accounts for all of it, or for all but the end of a text that was cut off. Text that is
+longer than `SLOW` is not read by the slower parsers (YAML, TOML).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any, TypeAlias, cast
+from xml.parsers import expat
+
+import yaml
+
+Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
+SLOW = 1_000_000
+DEEPEST = 200
+TORN = 2_000
+"""The most characters that an incomplete last value may have."""
+STRINGS_AND_SIGNS = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],]')
+XML = re.compile(
+    r"\s*(?:<\?xml[^>]*\?>\s*)?(?:<!--.*?-->\s*)*(?:<!DOCTYPE[^>\[]*>\s*)?<[A-Za-z_][\w:.-]*[\s/>]", re.DOTALL
+)
+YAML_LINE = re.compile(r"\s*(?:- )?[\w.\"'/-]+:(?: |$)|\s*- |\s*#|---|\s*$")
+TOML_LINE = re.compile(r"\[\[?[\w.\"' -]+\]?\]$|[\w.\"-]+ *= *\S|\s*[\"'\]{}]|\s*#|\s*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """A value, the name of its format, and what is wrong with the text, if anything."""
+
+    value: Json
+    kind: str
+    content_type: str
+    problem: str = ""
+
+
+def parse(text: str) -> Parsed | None:
+    """Return the value of a text in a structured format; None for any other text."""
+    text = text.lstrip("\ufeff")
+    begin = text.lstrip()[:1]
+    if begin in ("{", "[", '"') and (parsed := _parse_json(text)):
+        return parsed
+    if begin == "<":
+        value = _parse_xml(text)
+        return None if value is None else Parsed(value, "xml", "application/xml")
+    if len(text) > SLOW:
+        return None
+    lines = [line for line in text[:20_000].split("\n") if line.strip()]
+    for pattern, read, kind in ((TOML_LINE, tomllib.loads, "toml"), (YAML_LINE, _parse_yaml, "yaml")):
+        if len(lines) >= 3 and sum(1 for line in lines if pattern.match(line)) > 0.8 * len(lines):
+            try:
+                value = read(text)
+            except (yaml.YAMLError, tomllib.TOMLDecodeError, RecursionError, ValueError):
+                continue
+            if value and isinstance(value, (dict, list)):
+                return Parsed(cast("Json", value), kind, f"application/{kind}")
+    return None
+
+
+def _parse_json(text: str) -> Parsed | None:
+    """Read one value, several values one after the other, or a value that is cut off; not a single string."""
+    values: list[Any] = []
+    problem = ""
+    decoder, at = json.JSONDecoder(), 0
+    try:
+        while rest := re.compile(r"\s*(?=\S)").match(text, at):
+            value, at = decoder.raw_decode(text, rest.end())
+            values.append(value)
+    except RecursionError:
+        return None
+    except ValueError:
+        begun = _close_brackets(text[at:]) if len(values) < 2 else None
+        if begun is not None and not values:
+            values, problem = [begun], f"cut off after line {text.count(chr(10)) + 1:,}"
+        elif len(text) - at > TORN or not values:
+            return None
+        elif text[at:].strip():
+            problem = "the last line is cut off"
+    if not all(isinstance(value, (dict, list)) for value in values):
+        return None
+    if len(values) == 1:
+        return Parsed(values[0], "json", "application/json", problem)
+    return Parsed(values, "jsonl", "application/jsonl", problem)
+
+
+def _close_brackets(text: str) -> Any | None:
+    """Return the value of a JSON text whose end is missing, without its last part; None for any other."""
+    closing: list[str] = []
+    end, needed = 0, ""
+    for match in STRINGS_AND_SIGNS.finditer(text):
+        sign = match[0][0]
+        if sign in "{[":
+            closing.append("}" if sign == "{" else "]")
+        elif sign in "}]":
+            if not closing or closing.pop() != sign:
+                return None
+        elif sign == "," and len(text) - match.start() <= TORN + len(text) // 20:
+            end, needed = match.start(), "".join(reversed(closing))
+        if len(closing) > DEEPEST:
+            return None
+    try:
+        return json.loads(text[:end] + needed) if needed else None
+    except (ValueError, RecursionError):
+        return None
+
+
+@dataclass(slots=True)
+class _Element:
+    tag: str
+    attributes: dict[str, str]
+    children: list[_Element]
+    texts: list[str]
+
+
+def _parse_xml(text: str) -> Json | None:
+    """Return the root element; elements that repeat in any parent of their kind are lists everywhere.
+
+    None for HTML, for text that is not well-formed, and for text that defines entities, which can grow without bound.
+    """
+    if not XML.match(text[:20_000]) or "<!ENTITY" in text:
+        return None
+    root = _Element("", {}, [], [])
+    stack = [root]
+    repeats: set[tuple[str, str]] = set()
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        element = _Element(tag, attributes, [], [])
+        stack[-1].children.append(element)
+        stack.append(element)
+        if len(stack) > DEEPEST:
+            raise ValueError("nested too deep")
+
+    def end(_: str) -> None:
+        element = stack.pop()
+        times = Counter(child.tag for child in element.children)
+        repeats.update((element.tag, tag) for tag, count in times.items() if count > 1)
+
+    def data(text: str) -> None:
+        if not text.isspace():
+            stack[-1].texts.append(text)
+
+    parser = expat.ParserCreate()
+    parser.buffer_text = True
+    parser.StartElementHandler, parser.EndElementHandler, parser.CharacterDataHandler = start, end, data
+    try:
+        parser.Parse(text.strip().encode("utf-8", "replace"), True)
+    except (expat.ExpatError, ValueError):
+        return None
+    return _value_of(root.children[0], repeats)
+
+
+def _value_of(element: _Element, repeats: set[tuple[str, str]]) -> Any:
+    text = " ".join("".join(element.texts).split())
+    if not element.attributes and not element.children:
+        return text
+    fields: dict[str, Any] = {k: v for k, v in element.attributes.items() if not k.startswith(("xmlns", "xsi:"))}
+    for child in element.children:
+        value = _value_of(child, repeats)
+        if (element.tag, child.tag) in repeats:
+            if not isinstance(fields.get(child.tag), list):
+                fields[child.tag] = []
+            fields[child.tag].append(value)
+        else:
+            fields[child.tag] = value
+    if text:
+        fields["text"] = text
+    return fields
+
+
+def _parse_yaml(text: str) -> Any:
+    """Return the document, or the list of several documents; all plain values are texts."""
+    documents = [document for document in yaml.load_all(text, Loader=yaml.CBaseLoader) if document is not None]
+    if not all(isinstance(document, (dict, list)) for document in documents):
+        return None
+    waiting: list[Any] = list(documents)
+    nodes = 0
+    while waiting:
+        node: Any = waiting.pop()
+        if isinstance(node, dict):
+            waiting.extend(cast("dict[Any, Any]", node).values())
+        elif isinstance(node, list):
+            waiting.extend(cast("list[Any]", node))
+        nodes += 1
+        if nodes > len(text):
+            raise ValueError("aliases that grow without bound")
+    return documents[0] if len(documents) == 1 else documents
