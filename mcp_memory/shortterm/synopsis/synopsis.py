@@ -29,7 +29,7 @@ from mcp_memory.shortterm.synopsis.page import (
 )
 from mcp_memory.shortterm.synopsis.parsed import parse
 from mcp_memory.shortterm.synopsis.preview import SUMMARY, WITH_KEY_WORDS, SynopsisDraft, preview
-from mcp_memory.shortterm.synopsis.prose import prose_kind, statements_of_prose
+from mcp_memory.shortterm.synopsis.prose import LINK, prose_kind, statements_of_prose
 from mcp_memory.shortterm.synopsis.stack_traces import describe_trace
 from mcp_memory.shortterm.synopsis.statements import in_order, statements_of_facts
 from mcp_memory.shortterm.synopsis.table_statements import leaves_of, statements_about
@@ -181,6 +181,7 @@ def describe_text(page: ResultPage, focus: Focus) -> SynopsisDraft:
             score=3,
             use="text",
             statements=list(statements_of_prose(page.lines, focus)),
+            pieces=[PageLine(line.number, LINK.sub(r"\g<text>", line.text)) for line in page.lines],
         )
     return SynopsisDraft(
         kind="log" if page.span or has_levels(page.sample) else "text",
