@@ -107,13 +107,19 @@ def statements_of_lines(lines: Sequence[PageLine], focus: Focus) -> list[Stateme
             worths[at] = worths.get(at, 0.3) + bonus
     for at, near in focus.near(texts).items():
         worths[at] = worths.get(at, 0.3) + min(1.5, near / 2)
-    counts = {pattern.lines[0]: len(pattern.lines) for pattern in patterns if len(pattern.lines) > 1}
+    counts = {pattern.lines[0]: _times(texts, pattern) for pattern in patterns if len(pattern.lines) > 1}
     group_of = {at: number for number, pattern in enumerate(patterns) for at in pattern.lines}
     for at in sorted(worths, key=lambda at: -worths[at])[:600]:
-        times = f" (×{counts[at]:,})" if at in counts else ""
+        times = f" ({counts[at]})" if at in counts else ""
         shown = f"{lines[at].name or lines[at].number}: {narrow(texts[at])}{times}"
         said.append(Statement(shown, worths[at], QUOTED + lines[at].number, ("lines", group_of.get(at))))
     return said
+
+
+def _times(texts: Sequence[str], pattern: Pattern) -> str:
+    """Return how often the first line of a pattern repeats, or how many lines are like it."""
+    first, count = texts[pattern.lines[0]], len(pattern.lines)
+    return f"×{count:,}" if all(texts[at] == first for at in pattern.lines) else f"{count:,} alike"
 
 
 def has_levels(lines: Sequence[PageLine]) -> bool:

@@ -190,11 +190,9 @@ def _of_column(
         more = f" and {len(counts) - len(shown):,} more" if len(counts) > len(shown) else ""
         covered = sum(n for _, n in counts.most_common(len(shown))) / len(filled)
         yield Statement(f"{title}{some}: {', '.join(shown)}{more}", 2.2 * worth * covered, group=("counts", table.path))
-        for value in [value for value in counts if TROUBLE.search(value[:CELL])][:8]:
-            if counts[value] <= counts.most_common(len(shown))[-1][1]:
-                yield Statement(
-                    f"{title}: {clip(one_line(value), 140)} ×{counts[value]}", 1.5 * worth, group=("trouble", title)
-                )
+        rest = [(value, n) for value, n in counts.most_common()[len(shown) :] if TROUBLE.search(value[:CELL])]
+        for value, n in rest[:8]:
+            yield Statement(f"{title}: {clip(one_line(value), 140)} ×{n:,}", 1.5 * worth, group=("trouble", title))
     elif labels and sum(value.count(" ") for value in filled.values()) >= 2 * len(filled):
         yield from _of_texts(title, filled, worth)
     else:
@@ -239,6 +237,7 @@ def _of_texts(title: str, filled: Mapping[int, str], worth: float) -> Iterator[S
         forms.setdefault(PART.sub("…", value[:CELL]), []).append(value)
     ranked = sorted(forms.values(), key=lambda texts: (not TROUBLE.search(texts[0][:CELL]), -len(texts)))
     for texts in ranked[:12]:
-        times = f" ×{len(texts):,}" if len(texts) > 1 else ""
+        same = all(text == texts[0] for text in texts)
+        times = "" if len(texts) == 1 else f" ×{len(texts):,}" if same else f" ({len(texts):,} alike)"
         factor = 1.4 if TROUBLE.search(texts[0][:CELL]) else 0.8
         yield Statement(f"{title}: {clip(one_line(texts[0]), 130)}{times}", factor * worth, group=("texts", title))
