@@ -97,11 +97,15 @@ def preview(draft: SynopsisDraft, page: ResultPage, focus: Focus, *, summary: st
     if page.first_file_line is not None and page.lines and page.first_file_line != page.lines[0].number:
         header = clip(f"line {page.lines[0].number} is {page.first_file_line} of the file", budget)
     room = budget - len(header) - bool(header)
-    new = (statement for statement in draft.statements if NUMBER.sub("", statement.text, count=1) not in summary)
+    new = [statement for statement in draft.statements if NUMBER.sub("", statement.text, count=1) not in summary]
     chosen = choose(new, room=int(room * use.lines), told=summary)
     room -= sum(len(statement.text) + 1 for statement in chosen)
     if use.lines < 1.0 and room > 0:
-        chosen += _key_words(draft, page, focus, chosen=chosen, summary=summary, room=room)
+        words = _key_words(draft, page, focus, chosen=chosen, summary=summary, room=room)
+        room -= sum(len(statement.text) + 1 for statement in words)
+        rest = [statement for statement in new if statement not in chosen] if draft.parts else []
+        told = "\n".join([summary, *(statement.text for statement in (*chosen, *words))])
+        chosen += words + choose(rest, room=room, told=told)
     return clip("\n".join(filter(None, [header, *in_order(chosen)])), budget)
 
 
