@@ -76,8 +76,9 @@ def sample(data: bytes, *, chars: int, tool: str, arguments: object = None, task
     skipped = len(_readable(text[before:start]))
     line_number = text.count("\n", 0, start) + 1
     room = chars - head - middle - tail
+    found = synopsise(mask(text), tool=tool, arguments=arguments, talk=task, budget_chars=room)
     parts = [
-        ("found in it", synopsise(mask(text), tool=tool, arguments=arguments, talk=task, budget_chars=room).preview),
+        ("found in it", clip(f"{found.summary}\n{found.preview}", room)),
         ("beginning", _readable(text[: head + _MARGIN])[:head]),
         (
             f"middle, line {line_number:,} on",

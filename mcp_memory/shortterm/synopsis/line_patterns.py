@@ -26,8 +26,14 @@ DIGITS = str.maketrans("", "", "0123456789")
 HEADING = re.compile(r"#{1,4} \S|\S.{0,60}:$|[A-Z][A-Z ]{4,60}$|\[[\w .-]+\]$|={3,} .* ={3,}$")
 RULE = re.compile(r"[=~^*_#-]{3,}\s*$")
 NUMBER = re.compile(r"(?<![\w.])-?\d[\d,]*(?:\.\d+)?(?![\w.])")
-LEVEL = re.compile(r"\b(FATAL|CRITICAL|SEVERE|PANIC|ERROR|ERR|WARN(?:ING)?|NOTICE|INFO|DEBUG|TRACE)\b")
-LEVEL_NAMES = {"ERR": "ERROR", "WARNING": "WARN"}
+LEVEL = re.compile(
+    r"\b(FATAL|CRITICAL|SEVERE|PANIC|ERROR|ERR|WARN(?:ING)?|NOTICE|INFO|DEBUG|TRACE)\b"
+    r"|(?<=\[)(emerg|alert|crit|error|warn|notice|info|debug)(?=\])|^([VDIWEF])(?=[ /]\S)"
+)
+LEVEL_NAMES = {
+    **{"ERR": "ERROR", "WARNING": "WARN", "V": "VERBOSE", "D": "DEBUG", "I": "INFO", "W": "WARN", "E": "ERROR"},
+    "F": "FATAL",
+}
 MOST_CANDIDATES = 5
 """Patterns with the same number of words and the same first word that a line is compared with; the commonest."""
 ALIKE = 0.6
@@ -107,13 +113,19 @@ def statements_of_lines(lines: Sequence[PageLine], focus: Focus) -> list[Stateme
             worths[at] = worths.get(at, 0.3) + bonus
     for at, near in focus.near(texts).items():
         worths[at] = worths.get(at, 0.3) + min(1.5, near / 2)
-    counts = {pattern.lines[0]: len(pattern.lines) for pattern in patterns if len(pattern.lines) > 1}
+    counts = {pattern.lines[0]: _times(texts, pattern) for pattern in patterns if len(pattern.lines) > 1}
     group_of = {at: number for number, pattern in enumerate(patterns) for at in pattern.lines}
     for at in sorted(worths, key=lambda at: -worths[at])[:600]:
-        times = f" (×{counts[at]:,})" if at in counts else ""
+        times = f" ({counts[at]})" if at in counts else ""
         shown = f"{lines[at].name or lines[at].number}: {narrow(texts[at])}{times}"
         said.append(Statement(shown, worths[at], QUOTED + lines[at].number, ("lines", group_of.get(at))))
     return said
+
+
+def _times(texts: Sequence[str], pattern: Pattern) -> str:
+    """Return how often the first line of a pattern repeats, or how many lines are like it."""
+    first, count = texts[pattern.lines[0]], len(pattern.lines)
+    return f"×{count:,}" if all(texts[at] == first for at in pattern.lines) else f"{count:,} alike"
 
 
 def has_levels(lines: Sequence[PageLine]) -> bool:
@@ -184,7 +196,7 @@ def _counts(texts: Sequence[str], patterns: Sequence[Pattern]) -> Iterator[State
         if LEVEL.search(texts[pattern.lines[0]][:120]):
             for at in pattern.lines:
                 if match := LEVEL.search(texts[at][:120]):
-                    levels[LEVEL_NAMES.get(match[1], match[1])] += 1
+                    levels[LEVEL_NAMES.get(match[0], match[0].upper())] += 1
     if levels:
         yield Statement("levels: " + ", ".join(f"{name} ×{n:,}" for name, n in levels.most_common()), 3.0, 1)
     for pattern in sorted(patterns, key=lambda pattern: -len(pattern.lines))[:40]:

@@ -1,11 +1,7 @@
-"""Results with an item per line: search hits, directory listings and tables.
+"""Results with an item per line: search hits and directory listings.
 
 Hits of `grep -n`, `grep -r` and ripgrep with and without headings: counts by file, the most relevant files first.
-Compilers' `file:line:col: message`: counts of errors and warnings. Listings of `ls -la`, `ls -R`, `find`, `tree`, globs
-and trees as JSON: counts by kind, and the notable files.
-
-Tables are CSV, TSV, pipe tables (Markdown, psql) and columns aligned by spaces: columns with their range or their
-most common values, the number of rows, the first and last rows, and rows that match the call or are unusual.
+Listings of `ls -la`, `ls -R`, `find`, `tree` and globs: counts by kind, and the notable files.
 """
 
 from __future__ import annotations
@@ -165,7 +161,7 @@ def _draft(entries: Sequence[ListingEntry], focus: Focus) -> SynopsisDraft:
     notable = [path for path in paths if NOTABLE.search(path)]
     shown = list(dict.fromkeys([*focus.nearest(sorted(paths, key=len))[:4], *notable[:4], *paths[:4]]))
     count = f"{len(entries):,} entries" if len(files) < len(entries) else f"{len(files):,} files"
-    by_kind = ", ".join(f"{n:,} {kind}" for kind, n in kinds.most_common(3))
+    by_kind = f" ({', '.join(f'{n:,} {kind}' for kind, n in kinds.most_common(3))})" if kinds else ""
     ends = zip(min(folders).split("/"), max(folders).split("/"), strict=False)
     base = "/".join(part for part, _ in takewhile(lambda pair: pair[0] == pair[1], ends))
     where = f" under {base}" if base not in ("", ".") else ""
@@ -175,7 +171,7 @@ def _draft(entries: Sequence[ListingEntry], focus: Focus) -> SynopsisDraft:
         facts.append("largest: " + ", ".join(f"{entry.path} {entry.size}" for entry in largest))
     return SynopsisDraft(
         kind="listing",
-        summary=f"{count}{where} ({by_kind}): {first_items(shown, 5)}",
+        summary=f"{count}{where}{by_kind}: {first_items(shown, 5)}",
         score=6 if len(entries) <= 8 else 4,
         statements=statements_of_facts(facts),
         use="data",
@@ -217,7 +213,7 @@ def _read_entries(lines: Sequence[PageLine]) -> tuple[list[ListingEntry], int]:
 
 def _is_path(text: str) -> bool:
     """Return whether a text is a file name: with a slash or an extension, and not a sentence."""
-    if len(text) > 300 or not PLAIN.match(text) or text.count(" ") > 2 or text[0].isspace():
+    if len(text) > 300 or "==" in text or not PLAIN.match(text) or text.count(" ") > 2 or text[0].isspace():
         return False
     name = text.rsplit("/", 1)[-1]
     return ("/" in text and " " not in text) or (re.search(r"\w\.\w{1,8}$|^\.\w", name) is not None and "(" not in text)

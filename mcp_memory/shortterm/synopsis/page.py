@@ -32,10 +32,13 @@ LAST_WORD = re.compile(r"(?<!\w)\w+\Z")
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 EXIT = re.compile(r"\s*(?:<(?:returncode|exit_?code)>|\[?exit(?:ed with)? (?:code|status):?)\s*(-?\d{1,6})\b", re.I)
 PREFIX = re.compile(
-    r"(?:\[\s*\d+\.\d+\]\s+|(?:\d{2,7}\s+)?[\[(]?(?:\w{3} {1,2}\d{1,2} |\d{4}[-/]\d\d[-/]\d\d[T ])?"
-    r"\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?[\])]?:?\s*)"
+    r"\[\s*\d+\.\d+\]\s+"
+    r"|(?:\d{2,7}\s+)?[\[(]?(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? )?"
+    r"(?:\w{3} {1,2}\d{1,2} |\d{4}[-/]\d\d[-/]\d\d[T ]|\d\d[-/]\d\d[ T])?"
+    r"(?:\d\d:\d\d:\d\d(?:[.,]\d+)?|\d{6} \d{6})(?:Z|[+-]\d\d:?\d\d| \d{4}(?=\]))?[\])]?:?\s*"
+    r"(?:\d{1,7}\s+){0,2}(?:- )?"
 )
-"""What precedes the message in nearly all lines of a log: a process, the time."""
+"""What precedes the message in nearly all lines of a log: a process, the date and the time, a process and a thread."""
 COLUMNS = re.compile(r"(?:[^\t\n]{0,80}\t){1,3}(?=\S*\d\d:\d\d:\d\d)")
 """Columns before the time, as continuous integration prints the job and the step."""
 TAG = r"</?(?:output|output_head|output_tail|stdout|stderr|result|tool_output|tool_result|elided_chars|warning)>"

@@ -89,24 +89,39 @@ def _parse_json(text: str) -> Parsed | None:
 
 
 def _close_brackets(text: str) -> Any | None:
-    """Return the value of a JSON text whose end is missing, without its last part; None for any other."""
-    closing: list[str] = []
-    end, needed = 0, ""
+    """Return the value of a JSON text whose end is missing, without its last part; None for any other.
+
+    The last part is the last item of the outermost list that is cut off, if it is short, so that no row lacks fields.
+    """
+    commas: list[int] = []  # the place of the last comma in each open bracket
+    opened: list[str] = []
     for match in STRINGS_AND_SIGNS.finditer(text):
         sign = match[0][0]
         if sign in "{[":
-            closing.append("}" if sign == "{" else "]")
-        elif sign in "}]":
-            if not closing or closing.pop() != sign:
+            opened.append(sign)
+            commas.append(0)
+            if len(opened) > DEEPEST:
                 return None
-        elif sign == "," and len(text) - match.start() <= TORN + len(text) // 20:
-            end, needed = match.start(), "".join(reversed(closing))
-        if len(closing) > DEEPEST:
-            return None
-    try:
-        return json.loads(text[:end] + needed) if needed else None
-    except (ValueError, RecursionError):
-        return None
+        elif sign in "}]":
+            if not opened or opened.pop() + sign not in ("{}", "[]"):
+                return None
+            commas.pop()
+        elif sign == ",":
+            if not opened:
+                return None
+            commas[-1] = match.start()
+    least = len(text) - TORN - len(text) // 20
+    whole = [depth for depth, comma in enumerate(commas) if comma >= max(1, least)]
+    depth = next((depth for depth in whole if opened[depth] == "["), whole[-1] if whole else -1)
+    ends = [(text[: commas[depth]], opened[: depth + 1])] if whole else []
+    for begin, brackets in (*ends, (text, opened)):
+        try:
+            value = json.loads(begin + "".join("}" if sign == "{" else "]" for sign in reversed(brackets)))
+        except (ValueError, RecursionError):
+            continue
+        if value:
+            return value
+    return None
 
 
 @dataclass(slots=True)

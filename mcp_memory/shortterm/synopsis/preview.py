@@ -7,6 +7,7 @@ preview does not repeat the summary.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -55,6 +56,8 @@ WHOLE = 400
 KEY_LINES, KEY_LEAST, KEY_CHARS = 3_000, 40_000, 66
 """The most lines from which key words are chosen, and the characters: at least, and for each character of the room."""
 SHORTEST_RUN = 8
+NUMBER = re.compile(r"^\d+:? ")
+"""The number before a quoted line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,11 +97,15 @@ def preview(draft: SynopsisDraft, page: ResultPage, focus: Focus, *, summary: st
     if page.first_file_line is not None and page.lines and page.first_file_line != page.lines[0].number:
         header = clip(f"line {page.lines[0].number} is {page.first_file_line} of the file", budget)
     room = budget - len(header) - bool(header)
-    new = (statement for statement in draft.statements if statement.text not in summary)
+    new = [statement for statement in draft.statements if NUMBER.sub("", statement.text, count=1) not in summary]
     chosen = choose(new, room=int(room * use.lines), told=summary)
     room -= sum(len(statement.text) + 1 for statement in chosen)
     if use.lines < 1.0 and room > 0:
-        chosen += _key_words(draft, page, focus, chosen=chosen, summary=summary, room=room)
+        words = _key_words(draft, page, focus, chosen=chosen, summary=summary, room=room)
+        room -= sum(len(statement.text) + 1 for statement in words)
+        rest = [statement for statement in new if statement not in chosen] if draft.parts else []
+        told = "\n".join([summary, *(statement.text for statement in (*chosen, *words))])
+        chosen += words + choose(rest, room=room, told=told)
     return clip("\n".join(filter(None, [header, *in_order(chosen)])), budget)
 
 

@@ -16,6 +16,7 @@ from mcp_memory.shortterm.synopsis.html_text import html_lines
 from mcp_memory.shortterm.synopsis.line_patterns import has_levels, statements_of_lines
 from mcp_memory.shortterm.synopsis.listings import describe_hits, describe_listing
 from mcp_memory.shortterm.synopsis.page import (
+    ANSI,
     Focus,
     PageLine,
     ResultPage,
@@ -34,7 +35,7 @@ from mcp_memory.shortterm.synopsis.stack_traces import describe_trace
 from mcp_memory.shortterm.synopsis.statements import in_order, statements_of_facts
 from mcp_memory.shortterm.synopsis.table_statements import leaves_of, statements_about
 from mcp_memory.shortterm.synopsis.tables import are_prose, parts_of, tables_of, with_addresses
-from mcp_memory.shortterm.synopsis.tabular import records_in, table_in
+from mcp_memory.shortterm.synopsis.tabular import fields_in, records_in, table_in
 from mcp_memory.shortterm.synopsis.test_runs import describe_tests
 
 
@@ -123,11 +124,11 @@ def describe_blob(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
 
 def describe_structure(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
     """Describe JSON, XML, YAML, a table, or records of fields."""
-    parsed = parse(page.text)
+    parsed = parse(ANSI.sub("", page.text) if "\x1b" in page.text else page.text)
     if parsed is not None:
         tables = tables_of(parsed.value)
         pieces = list(parts_of(parsed.value))
-        few = max(table.rows for table in tables) <= 25 and page.chars < 20_000
+        few = 1 < max(table.rows for table in tables) <= 25 and page.chars < 20_000
         prose = few and are_prose(pieces)
         title = f"{parsed.kind.upper()}, {count_of(leaves_of(tables), 'value')}"
         return SynopsisDraft(
@@ -146,11 +147,13 @@ def describe_structure(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
     if table is None:
         table, kind = records_in(texts), "records"
     if table is None:
+        table, kind = fields_in(texts), "fields"
+    if table is None:
         return None
-    about = [replace(s, worth=2 * s.worth, place=s.place / 1_000) for s in statements_about([table], focus)]
+    shape, *about = (replace(s, worth=2 * s.worth, place=s.place / 1_000) for s in statements_about([table], focus))
     return SynopsisDraft(
         kind=kind,
-        summary=f"{kind} of {table.rows:,} rows, {len(table.columns)} columns",
+        summary=f"{kind}, {shape.text.removeprefix('rows: ')}",
         open=True,
         score=4,
         statements=[*about, *statements_of_lines(page.lines, focus)],
@@ -162,13 +165,18 @@ def describe_page(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
     blocks = html_lines(page.text)
     if not blocks:
         return None
-    lines = [PageLine(line.number + page.lines[0].number - 1, line.text) for line in blocks]
+    first = page.lines[0].number
+    lines = [PageLine(line.number + first - 1, text) for line in blocks for text in (line.text, "")]
     draft = describe_text(replace(page, lines=tuple(lines)), focus)
-    return replace(draft, kind="html", content_type="text/html", summary=f"page, {draft.summary}")
+    return replace(draft, kind="html", content_type="text/html", summary=f"page, {draft.summary}", pieces=lines)
 
 
 def describe_text(page: ResultPage, focus: Focus) -> SynopsisDraft:
     """Describe any text by its lines, or running text by its sentences."""
+    if page.total_lines == 1 and len(page.lines) == 1:
+        line = one_line(page.lines[0].text)
+        long = f"one line of {size(page.chars)}: " if len(line) > SUMMARY else ""
+        return SynopsisDraft(kind="text", summary=f"{long}{line}", score=3 if long else 5, statements=())
     many = count_of(page.total_lines, "line")
     if page.span:
         many += f", {page.span[0]} to {page.span[1]}"

@@ -196,12 +196,9 @@ def _of_column(
         yield Statement(
             f"{title}{some}: {', '.join(shown)}{more}", 1.1 * worth * (1 + covered), group=("counts", table.path)
         )
-        troubled = [value for value in counts if TROUBLE.search(value[:CELL])] if STATE.search(name) else []
-        for value in troubled[:8]:
-            if counts[value] <= counts.most_common(len(shown))[-1][1]:
-                yield Statement(
-                    f"{title}: {clip(one_line(value), 140)} ×{counts[value]}", 1.5 * worth, group=("trouble", title)
-                )
+        rest = counts.most_common()[len(shown) :] if STATE.search(name) else []
+        for value, n in [(value, n) for value, n in rest if TROUBLE.search(value[:CELL])][:8]:
+            yield Statement(f"{title}: {clip(one_line(value), 140)} ×{n:,}", 1.5 * worth, group=("trouble", title))
     elif labels and sum(value.count(" ") for value in filled.values()) >= 2 * len(filled):
         yield from _of_texts(title, filled, worth)
     else:
@@ -246,6 +243,7 @@ def _of_texts(title: str, filled: Mapping[int, str], worth: float) -> Iterator[S
         forms.setdefault(PART.sub("…", value[:CELL]), []).append(value)
     ranked = sorted(forms.values(), key=lambda texts: (not TROUBLE.search(texts[0][:CELL]), -len(texts)))
     for texts in ranked[:12]:
-        times = f" ×{len(texts):,}" if len(texts) > 1 else ""
+        same = all(text == texts[0] for text in texts)
+        times = "" if len(texts) == 1 else f" ×{len(texts):,}" if same else f" ({len(texts):,} alike)"
         factor = 1.4 if TROUBLE.search(texts[0][:CELL]) else 0.8
         yield Statement(f"{title}: {clip(one_line(texts[0]), 130)}{times}", factor * worth, group=("texts", title))

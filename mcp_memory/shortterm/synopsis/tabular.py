@@ -17,6 +17,7 @@ from mcp_memory.shortterm.synopsis.tables import Table
 RULE = re.compile(r"[\s|+:=─━┼│-]*[-=─━]{3,}[\s|+:=─━┼│-]*$")
 NAME = re.compile(r"[A-Za-z#%@][\w%()/.#@+-]{0,40}$")
 KEY_VALUE = re.compile(r"\s*(?:[*•-] )?(?P<key>[A-Za-z][\w .()/-]{0,48}?)\s*(?::|=|\.{3,})\s+(?P<value>\S.*)")
+FIELD = re.compile(r"\s*(?:[*•-] )?(?P<key>[A-Za-z_][\w .()/-]{0,48}?)\s*(?::(?= |$)|=|\.{3,})\s*(?P<value>.*)")
 SAMPLE = 400
 
 
@@ -128,3 +129,13 @@ def records_in(lines: Sequence[str]) -> Table | None:
                 table.columns.setdefault(match["key"].strip(), {}).setdefault(row, match["value"].strip())
     table.columns = {key: cells for key, cells in table.columns.items() if len(cells) >= 3}
     return table if sum(map(len, table.columns.values())) > 0.4 * len(filled) else None
+
+
+def fields_in(lines: Sequence[str]) -> Table | None:
+    """Return the only row of lines of `key: value` or `KEY=value`, nearly all with keys of their own; None if not."""
+    filled = [line for line in lines if line.strip()]
+    pairs = [(match["key"].strip(), match["value"].strip()) for line in filled if (match := FIELD.match(line))]
+    keys = list(dict.fromkeys(key for key, _ in pairs))
+    if len(keys) < 4 or len(pairs) < 0.8 * len(filled) or len(keys) < 0.7 * len(pairs):
+        return None
+    return Table("", rows=1, columns={key: {0: value} for key, value in pairs[::-1]}, objects={"": keys})

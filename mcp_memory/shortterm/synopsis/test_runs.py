@@ -20,6 +20,7 @@ from mcp_memory.shortterm.synopsis.stack_traces import find_traces
 from mcp_memory.shortterm.synopsis.statements import statements_of_facts, statements_of_picks
 
 COUNT = re.compile(r"(\d+) (passed|failed|errors?|skipped|xfailed|xpassed|deselected|warnings?|todo|total|ignored)")
+FAILED = re.compile(r"(?<!expected )\b(?:failures|errors)=(\d{1,9})")
 LINES = {head: re.compile(source) for head, source in patterns_of("mcp_memory.shortterm.synopsis", "test_runners.txt")}
 """The lines of each runner, read from `test_runners.txt`."""
 REASON_WITHIN = 60
@@ -38,10 +39,14 @@ class TestFailure:
 
 @dataclass(frozen=True, slots=True)
 class TestRun:
-    """A test run. `counts` is a text such as `2 failed, 40 passed`, `end` the line by which it was recognised."""
+    """A test run. `counts` is a text such as `2 failed, 40 passed`, `end` the line by which it was recognised.
+
+    `failed` is the run's own count: the output may name fewer failures, because it was cut.
+    """
 
     runner: str
     total: int | None
+    failed: int
     counts: str
     end: PageLine
     failures: Sequence[TestFailure]
@@ -53,7 +58,7 @@ def describe_tests(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
     run = next((run for read in readers if (run := read(page.lines))), None)
     if run is None:
         return None
-    facts = [f"{run.counts} (line {run.end.number})"] if run.failures else []
+    facts = [f"{run.counts} (line {run.end.number})"] if run.failed else []
     facts += _by_reason(focus.ranked(run.failures, lambda failure: f"{failure.name} {failure.why}"))
     picks = {failure.at: 5.0 for failure in run.failures[:50]}
     for trace in find_traces(page.lines)[-6:]:
@@ -62,7 +67,7 @@ def describe_tests(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
     return SynopsisDraft(
         kind="tests",
         summary=_summary(run),
-        score=9 if not run.failures else 7 if len(run.failures) <= 3 else 5,
+        score=9 if not run.failed else 7 if run.failed <= 3 else 5,
         statements=[
             *statements_of_facts(facts),
             *statements_of_picks(lines, picks, focus),
@@ -76,24 +81,26 @@ def _by_reason(failures: Sequence[TestFailure]) -> list[str]:
     reasons: dict[str, list[TestFailure]] = {}
     for failure in failures:
         reasons.setdefault(PART.sub("…", failure.why) or failure.name, []).append(failure)
-    return [
-        f"✗ {first_items([_short(failure.name) for failure in alike], 4)}"
-        + (f": {clip(alike[0].why, 120)}" if alike[0].why else "")
-        + f" (line {alike[0].at})"
-        for alike in reasons.values()
-    ]
+    facts: list[str] = []
+    for alike in reasons.values():
+        first = alike[0]
+        names = [_short(failure.name) for failure in alike] if len(alike) > 1 else [first.name]
+        example = "e.g. " * any(failure.why != first.why for failure in alike)
+        why = f": {example}{clip(first.why, 120)}" if first.why else ""
+        facts.append(f"✗ {first_items(names, 4)}{why} (line {first.at})")
+    return facts
 
 
 def _summary(run: TestRun) -> str:
     """Return the counts, then as many failures with their reasons as fit."""
     if not run.failures:
         return f"{run.runner}: {run.counts}"
-    text = f"{run.runner}: {len(run.failures)}{f' of {run.total}' if run.total else ''} failed: "
+    text = f"{run.runner}: {run.failed:,}{f' of {run.total:,}' if run.total else ''} failed: "
     failures = [_short(f.name) + (f" ({clip(f.why, 60)})" if f.why else "") for f in run.failures[:8]]
     while len(failures) > 1 and len(text) + len("; ".join(failures)) > 185:
         failures.pop()
-    more = len(run.failures) - len(failures)
-    return text + "; ".join(failures) + (f"; {more} more" if more else "")
+    more = run.failed - len(failures)
+    return text + "; ".join(failures) + (f"; {more:,} more" if more > 0 else "")
 
 
 def _short(name: str) -> str:
@@ -159,7 +166,8 @@ def _pytest(lines: Sequence[PageLine]) -> TestRun | None:
         failures = {name: TestFailure(name, why, at) for name, (at, why) in titles.items()}
     sums = _numbers([end[1][0]])
     total = _total(sums, "failed", "error", "passed", "skipped", "xfailed", "xpassed")
-    return TestRun("pytest", total, _counts_text(sums), lines[end[0]], [*failures.values()])
+    failed = _total(sums, "failed", "error")
+    return TestRun("pytest", total, failed, _counts_text(sums), lines[end[0]], [*failures.values()])
 
 
 def _unittest(lines: Sequence[PageLine]) -> TestRun | None:
@@ -173,9 +181,9 @@ def _unittest(lines: Sequence[PageLine]) -> TestRun | None:
         why = next((trace.headline for trace in traces if trace.first > lines[place].number), "")
         failures.append(TestFailure(match["name"], why, lines[place].number))
     verdict = next((match[0] for line in lines[at:] if (match := LINES["unittest verdict"].match(line.text))), "")
-    return TestRun(
-        "unittest", int(ran["ran"]), ", ".join(filter(None, [f"{ran['ran']} run", verdict])), lines[at], failures
-    )
+    failed = sum(map(int, FAILED.findall(verdict))) or len(failures)
+    counts = ", ".join(filter(None, [f"{ran['ran']} run", verdict]))
+    return TestRun("unittest", int(ran["ran"]), failed, counts, lines[at], failures)
 
 
 def _javascript(lines: Sequence[PageLine]) -> TestRun | None:
@@ -191,7 +199,7 @@ def _javascript(lines: Sequence[PageLine]) -> TestRun | None:
     sums = _numbers([text])
     total = sums.pop("total", 0) or sums.total()
     runner = "jest" if "Tests:" in text else "vitest"
-    return TestRun(runner, total, _counts_text(sums), lines[end[0]], [*failures.values()])
+    return TestRun(runner, total, sums["failed"], _counts_text(sums), lines[end[0]], [*failures.values()])
 
 
 def _go(lines: Sequence[PageLine]) -> TestRun | None:
@@ -208,7 +216,7 @@ def _go(lines: Sequence[PageLine]) -> TestRun | None:
     counts = f"{len(packages) - len(bad)} of {len(packages)} packages ok"
     counts += f", failed: {first_items(bad, 6)}" if bad else ""
     total = passed + len(failures) if passed else None
-    return TestRun("go test", total, counts, lines[end[0]], failures)
+    return TestRun("go test", total, len(failures) or len(bad), counts, lines[end[0]], failures)
 
 
 def _go_reason(lines: Sequence[PageLine], at: int) -> str:
@@ -231,4 +239,4 @@ def _cargo(lines: Sequence[PageLine]) -> TestRun | None:
         failures.append(TestFailure(match["name"], why, start))
     sums = _numbers(match["counts"] for _, match in _matching(lines, "cargo end", "test result: "))
     total = _total(sums, "failed", "passed", "ignored")
-    return TestRun("cargo test", total, _counts_text(sums), lines[end[0]], failures)
+    return TestRun("cargo test", total, sums["failed"], _counts_text(sums), lines[end[0]], failures)
