@@ -59,7 +59,9 @@ def _is_markdown(filled: Sequence[str]) -> bool:
 def _is_spoken(text: str) -> bool:
     words = WORD.findall(text)
     letters = sum(map(len, words)) + 8 * len(CJK.findall(text))
-    return (min(len(words), len(text.split())) >= 6 or len(CJK.findall(text)) >= 10) and letters >= 0.68 * len(text.strip())
+    return (min(len(words), len(text.split())) >= 6 or len(CJK.findall(text)) >= 10) and letters >= 0.68 * len(
+        text.strip()
+    )
 
 
 def statements_of_prose(lines: Sequence[PageLine], focus: Focus) -> Iterator[Statement]:

@@ -18,15 +18,9 @@ _TROUBLE = (
 )
 _WARNING = "warn* deprecated obsolete skipped retry* duplicate* unlike"
 _TOTAL = (
-<<<<<<< HEAD
     "total* summary passed passes found finished result results status exit* succe* complete* done built took test"
     " tests transmitted received loss average version count failure* error* pending duration licence license"
     " state http/*"
-=======
-    "total* summary passed passes found finished result results status exit* succe* complete* done built took"
-    " test tests transmitted received loss average version count failure* error* pending duration licence license state"
-    " http/*"
->>>>>>> w-test
 )
 """Beginnings of words end in `*`; `_` is a blank."""
 COMMON_IN = 500

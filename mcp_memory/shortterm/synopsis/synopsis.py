@@ -150,10 +150,13 @@ def describe_structure(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
         table, kind = fields_in(texts), "fields"
     if table is None:
         return None
-    shape, *about = (replace(s, worth=2 * s.worth, place=s.place / 1_000) for s in statements_about([table], focus))
+    about = [replace(s, worth=2 * s.worth, place=s.place / 1_000) for s in statements_about([table], focus)]
+    title = f"{len(table.columns):,} fields"
+    if table.rows > 1:
+        title = about.pop(0).text.removeprefix("rows: ")
     return SynopsisDraft(
         kind=kind,
-        summary=f"{kind}, {shape.text.removeprefix('rows: ')}",
+        summary=f"{kind}, {title}" if table.rows > 1 else title,
         open=True,
         score=4,
         statements=[*about, *statements_of_lines(page.lines, focus)],
