@@ -195,7 +195,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     try:
         outputs = read(options.file)
     except (OSError, ValueError, KeyError) as error:
-        sys.exit(f"bench.outputs: {options.file}: {error!r}. Name a file of outputs with facts.")
+        sys.exit(f"bench.outputs: {options.file} cannot be read: {error!r}. Name a file of outputs with facts.")
     start = process_time()
     scores = measure(outputs, options.chars)
     print("\n".join(table(outputs, scores, kinds=options.kinds)))
