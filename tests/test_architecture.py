@@ -57,6 +57,7 @@ VENDORS = {
     "marisa_trie": "core/tries.py",
     "regex": "shortterm/",
     "jsonpath": "shortterm/",
+    "yaml": "shortterm/synopsis/parsed.py",
     "opentelemetry": "core/telemetry.py",
     "pydantic": "",
     "pydantic_core": "",

@@ -230,7 +230,7 @@ async def test_what_codex_has_cut_is_taken_whole_from_its_log(memory: Memory, tm
     cut = f"Warning: truncated output (original token count: 9000)\n\n{LOG[:5_000]}…8000 chars truncated…{LOG[-500:]}"
     call = ToolResponse(client="codex", tool="Bash", arguments={"command": "cat queue.log"}, id="call_2", response=cut)
     note = await offload_output(memory, SESSION, call, log=log)
-    assert "log of 400 lines" in note
+    assert "400 lines" in note
     assert "truncated" not in note
     [record] = await memory.records(session=SESSION)
     assert record.tool_call_id == "call_2"
