@@ -357,7 +357,7 @@ def test_any_text_gives_a_synopsis_within_its_bounds_and_the_same_one_again(
     ],
     ids=["letters", "newlines", "comments", "tags", "objects", "log", "words"],
 )
-def test_a_huge_result_is_looked_at_in_part(text: str) -> None:
+def test_the_synopsis_of_a_huge_result_is_within_its_bounds(text: str) -> None:
     made = synopsise(text, tool="x", budget_chars=800)
     assert len(made.preview) <= 800
     assert len(made.summary) <= 200

@@ -1,7 +1,7 @@
 """Recognises the format of a tool result and describes it.
 
-`synopsise` takes any str and never raises; the same input gives the same output. Work is bounded (see `page` and the
-bounds in each format's module), so 50 MB take little longer than one. Callers mask secrets.
+`synopsise` takes any str and never raises; the same input gives the same output. Every line is read, once, so that
+counts are over the whole text: the time is linear in its length. Callers mask secrets.
 """
 
 from __future__ import annotations
