@@ -1,16 +1,12 @@
-"""Laws of the gist: each telling word once, in its place, nothing that is known, never more than the room."""
+"""Laws of the key words of lines: each telling word once, in its place, nothing that is known, never more than the room."""
 
 from __future__ import annotations
-
-import json
-from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.shortterm.synopsis.json_values import render
+from mcp_memory.shortterm.synopsis.key_words import GAP, key_words
 from mcp_memory.shortterm.synopsis.page import PageLine, terms_in
-from mcp_memory.shortterm.synopsis.preview import GAP, gist
 
 CODE = """\
 # A ferry that is late tells the harbour master.
@@ -30,7 +26,7 @@ def pieces_of(text: str) -> list[PageLine]:
 
 
 def test_each_word_is_said_once_behind_the_line_where_it_stands_first() -> None:
-    told = gist(pieces_of(CODE), seen=["ferry"], breaks=[6], span=20, room=400)
+    told = key_words(pieces_of(CODE), seen=["ferry"], breaks=[6], span=20, room=400)
     assert [(run.name, run.text) for run in told] == [
         ("1", "late tells harbour master, minutes LIMIT_MINUTES notify harbour_master ferry.name"),
         ("7", "closes gate, close gate.lock ferry_gate"),
@@ -38,7 +34,7 @@ def test_each_word_is_said_once_behind_the_line_where_it_stands_first() -> None:
 
 
 def test_where_room_is_short_what_is_said_in_words_stays_and_long_names_go() -> None:
-    told = gist(pieces_of(CODE), seen=["ferry"], breaks=[], span=20, room=46)
+    told = key_words(pieces_of(CODE), seen=["ferry"], breaks=[], span=20, room=46)
     assert [run.text for run in told] == ["late tells harbour master, closes gate"]
 
 
@@ -46,21 +42,21 @@ def test_what_a_clause_says_stays_together_and_values_side_by_side_need_no_comma
     prose = [
         PageLine(1, "The board of the ferry company meets on Monday, and Anna Lindqvist brings the timetable.", "1")
     ]
-    told = gist(prose, seen=["ferry"], breaks=[], span=1, room=200)
+    told = key_words(prose, seen=["ferry"], breaks=[], span=1, room=200)
     assert [run.text for run in told] == ["board company meets Monday, Anna Lindqvist brings timetable"]
     row = [PageLine(0, "UM3OG5 gift_card_649 Oslo", "[0]")]
-    assert gist(row, seen=[], breaks=[], span=1, room=90, listed=False)[0].text == "UM3OG5 gift_card_649 Oslo"
+    assert key_words(row, seen=[], breaks=[], span=1, room=90, listed=False)[0].text == "UM3OG5 gift_card_649 Oslo"
 
 
 def test_of_names_that_differ_in_numbers_a_few_are_said_and_of_values_all() -> None:
     pieces = [PageLine(n, f"test_row_{n}", f"[{n}]") for n in range(9)]
-    assert len(gist(pieces, seen=[], breaks=[], span=1, room=900)) == 3
-    assert len(gist(pieces, seen=[], breaks=[], span=1, room=900, numbers=1.0)) == 9
+    assert len(key_words(pieces, seen=[], breaks=[], span=1, room=900)) == 3
+    assert len(key_words(pieces, seen=[], breaks=[], span=1, room=900, numbers=1.0)) == 9
 
 
 def test_ids_go_before_addresses_in_values() -> None:
     piece = PageLine(0, "QKRY03 12:30:00 https://a.example/very/long/path/to/nothing", "$")
-    assert gist([piece], seen=[], breaks=[], span=1, room=14, numbers=1.0) == [PageLine(0, "QKRY03", "$")]
+    assert key_words([piece], seen=[], breaks=[], span=1, room=14, numbers=1.0) == [PageLine(0, "QKRY03", "$")]
 
 
 @given(
@@ -69,11 +65,11 @@ def test_ids_go_before_addresses_in_values() -> None:
     st.integers(0, 300),
     st.integers(1, 12),
 )
-def test_a_gist_fits_its_room_and_says_nothing_twice_or_that_is_known(
+def test_key_words_fit_their_room_and_say_nothing_twice_or_that_is_known(
     lines: list[str], known: list[str], room: int, span: int
 ) -> None:
     pieces = [PageLine(at, line, str(at)) for at, line in enumerate(lines)]
-    told = gist(pieces, seen=known, breaks=[], span=span, room=room)
+    told = key_words(pieces, seen=known, breaks=[], span=span, room=room)
     words = [word.removesuffix(",") for run in told for word in run.text.split(" ")]
     said = [word.lower() for word in words]
     assert sum(len(run.name) + len(run.text) + GAP for run in told) <= room
@@ -81,28 +77,3 @@ def test_a_gist_fits_its_room_and_says_nothing_twice_or_that_is_known(
     assert not {word.lower() for word in known} & set(said)
     assert [run.number for run in told] == sorted({run.number for run in told})
     assert set(words) <= {w for line in lines for w in terms_in(line)}
-
-
-VALUES: Any = st.recursive(
-    st.none() | st.booleans() | st.integers(-(10**12), 10**12) | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
-    max_leaves=12,
-)
-
-
-@given(VALUES)
-def test_a_json_value_is_written_whole_or_not_at_all(value: Any) -> None:
-    text = render(value)
-    if not text:  # it does not fit
-        return
-    numbers = [one for one in _leaves(value) if isinstance(one, int) and not isinstance(one, bool)]
-    assert all(str(one) in text for one in numbers)
-    assert len(text) < 3 * len(json.dumps(value, ensure_ascii=False)) + 400
-
-
-def _leaves(value: Any) -> list[Any]:
-    if isinstance(value, dict):
-        return [leaf for inner in value.values() for leaf in _leaves(inner)]
-    if isinstance(value, list):
-        return [leaf for inner in value for leaf in _leaves(inner)]
-    return [value]

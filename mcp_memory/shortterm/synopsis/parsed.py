@@ -18,6 +18,8 @@ import yaml
 
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
 SLOW = 1_000_000
+YAML_LOADER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+"""The loader of libyaml, if PyYAML was built with it, which is many times faster."""
 DEEPEST = 200
 TORN = 2_000
 """The most characters that an incomplete last value may have."""
@@ -189,7 +191,7 @@ def _value_of(element: _Element, repeats: set[tuple[str, str]]) -> Any:
 
 def _parse_yaml(text: str) -> Any:
     """Return the document, or the list of several documents; all plain values are texts."""
-    documents = [document for document in yaml.load_all(text, Loader=yaml.CBaseLoader) if document is not None]
+    documents = [document for document in yaml.load_all(text, Loader=YAML_LOADER) if document is not None]
     if not all(isinstance(document, (dict, list)) for document in documents):
         return None
     waiting: list[Any] = list(documents)

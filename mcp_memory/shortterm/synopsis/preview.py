@@ -27,9 +27,9 @@ class Room:
     share: float
     most: int
     lines: float
-    """The share of quoted lines; the remaining room is for the gist."""
+    """The share of quoted lines; the remaining room is for key words."""
     runs: int
-    """The least number of runs in the gist of a long text."""
+    """The least number of runs of key words in a long text."""
     numbers: float
     """The worth of a number relative to a word: low if most numbers are line numbers, 1 in data."""
 
@@ -74,7 +74,7 @@ class SynopsisDraft:
     use: Use = "report"
     """The use of such a result: a verdict, names to work with, values, the content of a text, or none."""
     pieces: Sequence[PageLine] = ()
-    """The source of the gist, if not the lines."""
+    """The source of the key words, if not the lines."""
     names: Mapping[int, str] = field(default_factory=dict[int, str])
     """Line number → the name defined there, which begins a run of key words."""
     parts: bool = False

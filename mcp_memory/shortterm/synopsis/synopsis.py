@@ -1,7 +1,7 @@
 """Recognises the format of a tool result and describes it.
 
-`synopsise` takes any str and never raises; the same input gives the same output. Work is bounded (see `page` and the
-bounds in each format's module), so 50 MB take little longer than one. Callers mask secrets.
+`synopsise` takes any str and never raises; the same input gives the same output. Every line is read, once, so that
+counts are over the whole text: the time is linear in its length. Callers mask secrets.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def describe_structure(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
             content_type=parsed.content_type,
             summary=f"{title} ({parsed.problem})" if parsed.problem else title,
             open=True,
-            score=3 if parsed.problem else 5,
+            score=3 if parsed.problem else 5 if page.chars > 4_000 else 6,
             use="hits" if prose else "data" if few else "report",
             pieces=tuple(with_addresses(pieces, focus)) if prose else tuple(pieces) if few else (),
             parts=True,

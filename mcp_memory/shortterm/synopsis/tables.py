@@ -78,11 +78,13 @@ def tables_of(value: Json) -> list[Table]:
                 if _is_map(fields):
                     inner = _table(tables, table, name)
                     inner.outer = table
-                    for key, child in reversed(list(fields.items())):
-                        inner.labels[inner.rows] = one_line(str(key))[:CELL]
-                        inner.inside[inner.rows] = row
-                        waiting.append((child, inner, inner.rows, ""))
-                        inner.rows += 1
+                    first = inner.rows
+                    inner.rows += len(fields)
+                    inner.inside.update(dict.fromkeys(range(first, inner.rows), row))
+                    inner.labels.update((first + at, one_line(str(key))[:CELL]) for at, key in enumerate(fields))
+                    waiting.extend(
+                        (node, inner, first + at, "") for at, node in reversed(list(enumerate(fields.values())))
+                    )
                     continue
                 if name or table.path == "":
                     table.objects.setdefault(name, []).extend(map(str, fields))
