@@ -26,9 +26,9 @@ def of(name: str, **asked: object) -> Synopsis:
 TABLE = """
 cargo_test.txt | tests | text/plain | 7 | cargo test: 2 of 6 failed: reads_amounts (assertion `left == right` failed: row 3 at src/import.rs:112); formats_negative (a minus sign belongs before the currency at src/money.rs:64)
 change.diff | diff | text/x-diff | 4 | diff of 3 files, +7 −3: shop/auth/token.py, docs/tokens.md, shop/settings.py; in TokenVerifier, decode
-config.txt | yaml | application/yaml | 5 | YAML, 8 values; host db-2.internal, port 5432, database ledger, pool_size 12, ssl_mode verify-full, application_name ledgerd, statement_timeout 30s, last_vacuum 2026-04-15 03:12
-error.json | json | application/json | 5 | JSON, 5 values; request_id req_7f3a91, error, status 429; error: code rate_limited, message Too many requests, retry_after 37
-events.jsonl | jsonl | application/jsonl | 5 | JSONL, 120 values; rows: 30 rows with ts, event, user, ms; event: login ×10, export ×10, delete ×10; user: usr_4100 ×5, usr_4101 ×5, usr_4102 ×4, usr_4103 ×4, usr_4104 ×4, usr_4105 ×4, usr_4106 ×4
+config.txt | yaml | application/yaml | 6 | YAML, 8 values; host db-2.internal, port 5432, database ledger, pool_size 12, ssl_mode verify-full, application_name ledgerd, statement_timeout 30s, last_vacuum 2026-04-15 03:12
+error.json | json | application/json | 6 | JSON, 5 values; request_id req_7f3a91, error, status 429; error: code rate_limited, message Too many requests, retry_after 37
+events.jsonl | jsonl | application/jsonl | 6 | JSONL, 120 values; rows: 30 rows with ts, event, user, ms; event: login ×10, export ×10, delete ×10; user: usr_4100 ×5, usr_4101 ×5, usr_4102 ×4, usr_4103 ×4, usr_4104 ×4, usr_4105 ×4, usr_4106 ×4
 find.txt | listing | text/plain | 4 | 20 files (18 .py, 1 .toml, 1 .md): ./pyproject.toml, ./shop/auth/__init__.py, ./shop/auth/models.py, ./shop/auth/views.py, ./shop/auth/errors.py
 go_test.txt | tests | text/plain | 7 | go test: 2 of 3 failed: TestWriterFlush (writer_test.go:48: flush wrote 4 entries, want 5); TestReplay (replay_test.go:73: offset 1204: checksum mismatch)
 grep.txt | matches | text/plain | 5 | 5 matches in 4 files: shop/auth/token.py (2), shop/auth/views.py (1), shop/mail/links.py (1) and 1 more
@@ -52,7 +52,7 @@ traceback_python.txt | traceback | text/plain | 8 | shop.errors.MigrationError: 
 tree.txt | listing | text/plain | 6 | 8 entries (5 .py, 1 .md): README.md, auth, auth/__init__.py, auth/token.py, cart
 tsc.txt | text | text/plain | 3 | 3 lines; 1: src/checkout.ts:14:9: error TS2322: Type 'string' is not assignable to type 'number'.; 2: src/checkout.ts:31:22: error TS2531: Object is possibly 'null'.
 unittest.txt | tests | text/plain | 7 | unittest: 2 of 12 failed: test_export (KeyError: '.ods'); test_rounding (AssertionError: Money('0.13') != Money('0.12'))
-users.json | json | application/json | 5 | JSON, 129 values; users: 18 rows with id, name, email, city, plan, active; users.name: Maya Lind 0, Tom Okafor 1, Ines Prado 2, Jun Sato 3 … Rita Voss 17; users.plan.name: free ×9, team ×9
+users.json | json | application/json | 6 | JSON, 129 values; users: 18 rows with id, name, email, city, plan, active; users.name: Maya Lind 0, Tom Okafor 1, Ines Prado 2, Jun Sato 3 … Rita Voss 17; users.plan.name: free ×9, team ×9
 vitest.txt | tests | text/plain | 7 | vitest: 1 of 13 failed: parses Swedish amounts (AssertionError: expected 1234.5 to be 1234.56 // Object.is…)
 """
 """Of each fixture: its name, kind, type and score, and the summary."""
@@ -165,23 +165,20 @@ PREVIEWS = {
     "guide.md": [
         "6: Closing a month",
         "8: The ledger is closed on the third working day.",
-        "8 … below assumes bank, statements nobody",
-        "13: - Check that the importer has no open files.",
-        "13 … https ledger.example.org/docs/importer",
-        "14: - Tell the finance channel that posting stops.",
-        "14 … chat.example.org/c/finance dry-run",
-        "25: Run `ledgerctl diff --month 2026-03` and look at account 2440 first: nine times out of ten it is an invoice in SEK booked as EUR.",
+        "8 … below assumes bank, statements, nobody posting, Check importer open files, finance channel stops",
+        "19: ledgerctl close --month 2026-03 --dry-run",
+        "25 … diff look account 2440 first, nine times, invoice SEK booked EUR",
         "30: See the policy.",
-        "30 … Only owner books, policy.md reopening",
+        "30 … Only owner books",
     ],
     "page.html": [
-        "3: Harbour ferry — timetable & prices",
-        "9 … HomeTicketsSkip Summer 07:00 07:20",
+        "3 … timetable prices",
+        "9: HomeTicketsSkip",
+        "12 … Summer 07:00 07:20",
         "14: From 1 June to 31 August a second boat runs on the route to Fjordholm, with room for 140 people & 20 bicycles.",
-        "15: Prices",
-        "16: Adult, single: 38 kr – children under 7 travel free with an adult who has a valid ticket",
+        "16 … Adult single, children travel free, valid",
         "17: Bicycle: 15 kr",
-        "18: Lost something? Write to lost and found with the time of your trip.",
+        "18 … Lost, Write found time trip",
     ],
     "server.ts": [
         "imports: node:http, ./types",

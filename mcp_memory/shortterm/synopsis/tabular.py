@@ -17,7 +17,7 @@ from mcp_memory.shortterm.synopsis.tables import Table
 RULE = re.compile(r"[\s|+:=─━┼│-]*[-=─━]{3,}[\s|+:=─━┼│-]*$")
 NAME = re.compile(r"[A-Za-z#%@][\w%()/.#@+-]{0,40}$")
 KEY_VALUE = re.compile(r"\s*(?:[*•-] )?(?P<key>[A-Za-z][\w .()/-]{0,48}?)\s*(?::|=|\.{3,})\s+(?P<value>\S.*)")
-FIELD = re.compile(r"\s*(?:[*•-] )?(?P<key>[A-Za-z_][\w .()/-]{0,48}?)\s*(?::(?= |$)|=|\.{3,})\s*(?P<value>.*)")
+FIELD = re.compile(r"\s*(?:[*•-] )?(?P<key>[A-Za-z_][\w ./-]{0,48}?(?:\(s\))?)\s*(?::(?= |$)|=|\.{3,})\s*(?P<value>.*)")
 SAMPLE = 400
 
 
