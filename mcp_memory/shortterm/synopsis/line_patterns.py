@@ -38,8 +38,8 @@ MOST_CANDIDATES = 5
 """Patterns with the same number of words and the same first word that a line is compared with; the commonest."""
 ALIKE = 0.6
 SAMPLE = 500
-WORDS = 12
-"""Words at the beginning of a line by which it is compared."""
+WORDS, FEWER_WORDS, MANY_FORMS = 12, 5, 3_000
+"""Words at the beginning of a line by which it is compared; fewer in a text with very many different lines."""
 MOST_READ = 40_000
 """Lines of a pattern whose parts are counted."""
 WIDTH = 120
@@ -61,11 +61,12 @@ def patterns_in(lines: Sequence[str]) -> list[Pattern]:
         rough[line.translate(DIGITS)].append(at)
     exact: dict[str, list[int]] = defaultdict(list)
     forms: dict[str, str] = {}
+    most = WORDS if len(rough) <= MANY_FORMS else FEWER_WORDS
     for places in rough.values():
         line = lines[places[0]]
         if not line or line.isspace():
             continue
-        exact[_key(line, forms)].extend(places)
+        exact[_key(line, most, forms)].extend(places)
     found: list[Pattern] = []
     near: dict[tuple[int, str], list[Pattern]] = defaultdict(list)
     for key, places in sorted(exact.items(), key=lambda item: -len(item[1])):
@@ -84,11 +85,11 @@ def patterns_in(lines: Sequence[str]) -> list[Pattern]:
     return found
 
 
-def _key(line: str, forms: dict[str, str]) -> str:
-    """Return a line with NUL for its parts; `forms` remembers words that were seen before."""
+def _key(line: str, most: int, forms: dict[str, str]) -> str:
+    """Return the first `most` words of a line with NUL for its parts; `forms` remembers words that were seen before."""
     if '"' in line or "'" in line:
         line = QUOTED_PART.sub("\0", line)
-    words = line.split(None, WORDS)[:WORDS]
+    words = line.split(None, most)[:most]
     for at, word in enumerate(words):
         if word.isdigit():
             words[at] = "\0"

@@ -146,7 +146,7 @@ def describe_structure(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
     table, kind = table_in(texts), "table"
     if table is None:
         table, kind = records_in(texts), "records"
-    if table is None:
+    if table is None and not page.span:
         table, kind = fields_in(texts), "fields"
     if table is None:
         return None

@@ -19,6 +19,7 @@ NAME = re.compile(r"[A-Za-z#%@][\w%()/.#@+-]{0,40}$")
 KEY_VALUE = re.compile(r"\s*(?:[*•-] )?(?P<key>[A-Za-z][\w .()/-]{0,48}?)\s*(?::|=|\.{3,})\s+(?P<value>\S.*)")
 FIELD = re.compile(r"\s*(?:[*•-] )?(?P<key>[A-Za-z_][\w ./-]{0,48}?(?:\(s\))?)\s*(?::(?= |$)|=|\.{3,})\s*(?P<value>.*)")
 SAMPLE = 400
+MOST_FIELDS = 500
 
 
 def table_in(lines: Sequence[str]) -> Table | None:
@@ -134,6 +135,8 @@ def records_in(lines: Sequence[str]) -> Table | None:
 def fields_in(lines: Sequence[str]) -> Table | None:
     """Return the only row of lines of `key: value` or `KEY=value`, nearly all with keys of their own; None if not."""
     filled = [line for line in lines if line.strip()]
+    if len(filled) > MOST_FIELDS:
+        return None
     pairs = [(match["key"].strip(), match["value"].strip()) for line in filled if (match := FIELD.match(line))]
     keys = list(dict.fromkeys(key for key, _ in pairs))
     if len(keys) < 4 or len(pairs) < 0.8 * len(filled) or len(keys) < 0.7 * len(pairs):
