@@ -95,7 +95,7 @@ def _conversations(value: Any) -> Iterator[Any]:
         yield {
             "id": id and id[1],
             "title": title and title[1],
-            "began": began and _iso(began[1]),
+            "began": began and shown_time(began[1]),
             "messages": list(_headed(_FOOTER.sub("", text))),
         }
     elif _EXPORTED.search(text):
@@ -161,12 +161,12 @@ def _headed(text: str) -> Iterator[dict[str, Any]]:
         words = (body[time.end() :] if time else body).strip()
         yield {
             "role": "user" if _is_user(header) else "assistant",
-            "ts": time and (time["iso"] or _iso(time["shown"])),
+            "ts": time and (time["iso"] or shown_time(time["shown"])),
             "text": words.removesuffix("---").rstrip() if words.endswith(("\n---", "---")) else words,
         }
 
 
-def _iso(shown: str) -> str | None:
+def shown_time(shown: str) -> str | None:
     """Return a time as browsers show it in ISO 8601, local: 8.11.2025, 2025/11/8, 11/8/2025 (US), 08/11/2025 (GB)."""
     found = re.fullmatch(r"(\d+)([./-])(\d+)[./-](\d+),? (\d+):(\d\d):(\d\d)(?: ([AP])M)?", shown.strip())
     if found is None:
