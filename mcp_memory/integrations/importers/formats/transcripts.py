@@ -49,7 +49,7 @@ _TIME = re.compile(
 )
 _FOOTER = re.compile(r"\n+---\nPowered by \[[^\]\n]+\]\([^)\n]+\)\s*\Z")
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})")
-_TOOL = re.compile(r"^🔧 Using tool: (?P<name>\S+)\nInput: \{.*?^\}$", re.DOTALL | re.MULTILINE)
+_TOOL = re.compile(r"^🔧 Using tool: (?P<name>\S+)\nInput: \{(?:\n[ \t][^\n]*)*\n?\}$", re.MULTILINE)
 
 _LOGGED = re.compile(r"^# (\d{4}-\d\d-\d\dT[\d:.+Z-]+)    conversation: (\S+) id: (\S+)$", re.MULTILINE)
 _COPILOT = re.compile(r"^GitHub Copilot: ", re.MULTILINE)
