@@ -238,7 +238,7 @@ def _note_conversation(meta: Mapping[str, Any], state: LogState) -> None:
 
 def _codex_item(line: LogLine, item: Mapping[str, Any]) -> Iterator[LogRecord]:
     call = item.get("call_id")
-    match item.get("type"):
+    match item.get("type", "message"):
         case "message" if item.get("role") in ("user", "assistant") and not _is_by_program(line.fields, item):
             parts = line.texts(item.get("content"), _CODEX_TEXT)
             parts = [part for part in parts if part.strip() and not _is_context(item, part)]

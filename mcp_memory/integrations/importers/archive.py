@@ -32,7 +32,7 @@ _CONVERSATIONS = re.compile(
     r"(?:^|/)conversations(?:[-_ ]?\d+)?\.json$|(?:^|/)conversations/[^/]+\.json$", re.IGNORECASE
 )
 _MIRROR = re.compile(r"(?:^|/)conversations/[^/]+$", re.IGNORECASE)
-_JSON = re.compile(r"\.(?:jsonl?|ndjson|txt)$|(?:^|/)[^./]+$", re.IGNORECASE)
+_JSON = re.compile(r"\.(?:jsonl?|ndjson|txt|af)$|(?:^|/)[^./]+$", re.IGNORECASE)
 _TEXT = re.compile(r"\.(?:md|markdown|html?)$", re.IGNORECASE)
 _NOT_FILES = re.compile(r"(?:^|/)(?:__MACOSX/|\._)|/$")
 _UNPACKED = ("conversations*.json", "*/conversations*.json", "conversations/*.json", "*/conversations/*.json")

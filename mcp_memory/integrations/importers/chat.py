@@ -260,10 +260,6 @@ class Chat:
         fields = _fields_of(source.value)
         id = _id(fields, self.id) or self.path_id(source.path)
         talk = Talk(self, source.value, source, skipped, id)
-        title = None if self.title_of is None else self.title_of(source.value)
-        yield from talk.title(title or name_of({"title": find_first(fields, self.title)}, "title"))
-        if find_first(fields, self.instructions) is not None:
-            skipped.left_out[HIDDEN] += 1
         at_path, nodes = entries
         messages = {
             key: message
@@ -271,6 +267,13 @@ class Chat:
             if (message := object_of(find(node, self.message))) is not None and not self.skip(message)
         }
         path = [key for key in self._path(fields, nodes, messages) if key in messages]
+        if talk.turn_base.began is None:  # the title is dated like the first message
+            times = (read_time(messages[key], self.time, SkippedParts()) for key in path)
+            talk.turn_base = replace(talk.turn_base, began=next(filter(None, times), None))
+        title = None if self.title_of is None else self.title_of(source.value)
+        yield from talk.title(title or name_of({"title": find_first(fields, self.title)}, "title"))
+        if find_first(fields, self.instructions) is not None:
+            skipped.left_out[HIDDEN] += 1
         for key in messages.keys() - set(path):
             if self._category(messages[key]) is None and self.words(messages[key], SkippedParts()):
                 skipped.left_out[BRANCHES] += 1

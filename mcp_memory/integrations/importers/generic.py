@@ -38,12 +38,26 @@ from mcp_memory.integrations.importers.records import (
 from mcp_memory.longterm.turns import MAX_TURN_BYTES
 
 _ROLES: dict[str, Role] = {**ROLES, "system": "system", "developer": "system"}
-_SESSION = ("session", "session_id", "sessionId", "sessionKey", "conversation_id")
-_TIME = ("said_at", "timestamp", "created_at", "createdAt", "create_time", "ts", "time", "date", "datetime", "sent_at")
+_SESSION = ("session", "session_id", "sessionId", "sessionKey", "conversation_id", "conversation_hash", "thread_id")
+_TIME = (
+    "said_at",
+    "timestamp",
+    "created_at",
+    "createdAt",
+    "create_time",
+    "ts",
+    "time",
+    "date",
+    "datetime",
+    "sent_at",
+    "createdDate",
+    "created",
+)
 _BEGAN = (*_TIME, "started_at", "startedAt", "start_time", "inserted_at")
-_TURNS = ("turns", "messages")
+_TURNS = ("turns", "messages", "conversation", "history")
+_CONTENT = ("content", "text", "say")
 _CALLS = ("tool_calls", "function_call")
-_OF_TURN = frozenset({"role", "content", "name", "id", *_SESSION, *_TIME})
+_OF_TURN = frozenset({"role", *_CONTENT, "name", "id", *_SESSION, *_TIME})
 _OF_CONVERSATION = frozenset({*_SESSION, *_BEGAN, *_TURNS, "id"})
 _OF_SEED = frozenset({"sessionKey", "sessionId", "conversations"})
 
@@ -77,7 +91,7 @@ def _value_records(
                 yield from _value_records(seed, place, number, skipped, seeds_only=True)
         elif seeds_only or "conversations" in thing:
             yield from _seed_turns(thing, where, skipped)
-        elif any(key in thing for key in _TURNS):
+        elif any(key in thing for key in _TURNS[:2]) or any(list_of(thing.get(key)) for key in _TURNS[2:]):
             yield from _conversation_turns(thing, where, number, skipped)
         else:
             yield _turn(thing, where, skipped)
@@ -108,7 +122,7 @@ def _conversation_turns(
     thing: dict[str, Any], where: str, number: int, skipped: SkippedParts
 ) -> Iterator[ImportedTurn | ImportProblem]:
     skipped.keys |= thing.keys() - _OF_CONVERSATION
-    key = next(key for key in _TURNS if key in thing)
+    key = next(key for key in _TURNS if key in thing and (key in _TURNS[:2] or list_of(thing[key])))
     turns = list_of(thing[key])
     if turns is None:
         raise InvalidRecord(f"{key} is {kind_of(thing[key])}, and has to be a list of turns.")
@@ -163,9 +177,9 @@ def _role(turn: Mapping[str, Any]) -> Role:
 
 
 def _content(turn: Mapping[str, Any], skipped: SkippedParts) -> str:
-    content = turn.get("content")
+    content = next((turn[key] for key in _CONTENT if turn.get(key) is not None), None)
     if content is None:
-        if "content" not in turn and not any(key in turn for key in _CALLS):
+        if not any(key in turn for key in _CONTENT) and not any(key in turn for key in _CALLS):
             raise InvalidRecord("has no content. A turn is {role, content}.")
         return ""
     listed = list_of(content)

@@ -30,19 +30,31 @@ PARTS: Mapping[str, str] = {
     **dict.fromkeys(("text", "input_text", "output_text", "markdown"), WORDS),
     **dict.fromkeys(("thinking", "redacted_thinking", "think", "thought", "reasoning", "summary_text"), THOUGHTS),
     **dict.fromkeys(
-        ("tool", "tool_use", "tool_call", "tool-call", "toolcall", "function_call", "tool-invocation"), CALL
+        ("tool", "tool_use", "tool_call", "tool-call", "toolcall", "toolrequest", "function_call", "tool-invocation"),
+        CALL,
     ),
-    **dict.fromkeys(("tool_result", "tool-result", "toolresult", "function_call_output"), RESULT),
+    **dict.fromkeys(("tool_result", "tool-result", "toolresult", "toolresponse", "function_call_output"), RESULT),
     **dict.fromkeys(("step-start", "step-finish", "snapshot", "patch", "agent", "subtask", "retry"), HIDDEN),
     **{kind: kind for kind in (WORDS, CALL, RESULT, IMAGE, THOUGHTS, HIDDEN, INJECTED, ATTACHED)},  # as `split` says
 }
 """What a part of a content is, by its type in lower case: one of the kinds above, or the category in which it is
 counted. A part of another type is words if it has a `text`, and otherwise counted as not text."""
 
-CALL_ID = ("tool_use_id", "tool_call_id", "toolCallId", "callID", "call_id", "id")
-TOOL = ("name", "toolName", "tool_name", "tool", "function.name")
-ARGUMENTS = ("input", "args", "arguments", "parameters", "function.arguments", "state.input")
-OUTPUT = ("output", "result", "content", "state.output", "response.output", "response")
+CALL_ID = ("tool_use_id", "toolUseID", "tool_call_id", "toolCallId", "callID", "call_id", "id")
+TOOL = ("name", "toolName", "tool_name", "tool", "function.name", "toolCall.value.name")
+ARGUMENTS = (
+    "input",
+    "args",
+    "arguments",
+    "parameters",
+    "function.arguments",
+    "state.input",
+    "toolCall.value.arguments",
+)
+OUTPUT = (
+    *("output", "result", "content", "state.output", "response.output", "response", "run.result"),
+    *("toolResult.value.content", "toolResult.value"),
+)
 ENDED = ("stop_timestamp", "start_timestamp", "timestamp", "state.time.end")
 _INNER = ("toolInvocation", "functionCall", "functionResponse", "function_call", "function_response")
 

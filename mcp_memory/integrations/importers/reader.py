@@ -109,7 +109,9 @@ def text_layout(file: Readable, head: bytes | None = None) -> Layout:
         return "notes"
     if (text.startswith("[") and _JSON_START.match(text)) or re.match(r'\{\s*"sessions"\s*:\s*\[', text):
         return "document"
-    if len(lines := text.splitlines()) > 1 and not any(map(_JSON_START.match, map(str.lstrip, lines))):
+    lines = [line.lstrip() for line in text.splitlines() if line.strip()]
+    json_lines = sum(_JSON_START.match(line) is not None for line in lines)
+    if len(lines) > 1 and not (_JSON_START.match(lines[0]) or json_lines * 2 >= len(lines)):
         return "notes"
     first, _, rest = text.partition("\n")
     if not rest or _is_json(first) or rest.lstrip().startswith("{"):

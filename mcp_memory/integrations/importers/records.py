@@ -324,14 +324,18 @@ ROLES: Mapping[str, Role] = {
     "user": "user",
     "human": "user",
     "request": "user",
+    "prompt": "user",
+    "usermessage": "user",
     "assistant": "assistant",
     "ai": "assistant",
     "bot": "assistant",
     "model": "assistant",
     "response": "assistant",
+    "apimessage": "assistant",
     "tool": "tool",
     "function": "tool",
     "tool_result": "tool",
     "toolresult": "tool",
+    "computer": "tool",
 }
 """Roles by their names in lower case. Those of instructions, such as `system`, are not among them."""

@@ -29,6 +29,16 @@ _MESSENGERS = tuple(
     )
 )
 """Messengers, and what is in their exports."""
+_TEXTS = tuple(
+    (what, re.compile(pattern, re.MULTILINE))
+    for what, pattern in (
+        ("e-mail", r"\AFrom \S+ .*\d{4}$|\A(?:[A-Z][\w-]*: .*\n(?:[ \t]+.*\n)*){3,}\n"),
+        ("a calendar", r"\ABEGIN:VCALENDAR"),
+        ("contacts", r"\ABEGIN:VCARD"),
+        ("subtitles", r"\AWEBVTT|\A\d+\r?\n\d\d:\d\d:\d\d,\d{3} --> "),
+    )
+)
+"""Texts that are no conversations with an assistant, and how they begin."""
 _MAGIC = (
     (b"%PDF", "a PDF"),
     (b"SQLite format 3\0", "an SQLite database"),
@@ -66,7 +76,12 @@ def describe_head(head: bytes, suffix: str) -> str:
             return what
     if text.startswith(("{", "[")):
         return _describe_json(text)
-    if text.startswith("<"):
+    for what, pattern in _TEXTS:
+        if pattern.match(text):
+            return what
+    if suffix in (".csv", ".tsv"):
+        return "a table"
+    if text.startswith("<") and suffix not in (".md", ".markdown"):
         return "HTML" if re.match(r"(?i)<(?:!doctype )?html", text) else "XML"
     return "Markdown" if suffix in (".md", ".markdown") else "text without JSON"
 
@@ -79,13 +94,29 @@ def _describe_json(text: str) -> str:
     try:
         value, _ = json.JSONDecoder(strict=False).raw_decode(text, start)
     except (ValueError, RecursionError):
-        keys = list(dict.fromkeys(re.findall(r'"([^"\\\n]{1,40})"\s*:', text[start:])))
+        keys = _outer_keys(text[start:])
     else:
         keys = list(object_of(value) or {})
     if not keys:
         return "JSON objects without fields"
     shown = ", ".join(one_line(key, 30) for key in keys[:_KEYS])
     return f"JSON with the fields {shown}{', …' if len(keys) > _KEYS else ''}"
+
+
+def _outer_keys(text: str) -> list[str]:
+    """Return the fields of an object that is cut off, without those of the objects and lists in it."""
+    keys: dict[str, None] = {}
+    depth = 0
+    for token in re.finditer(r'"((?:[^"\\]|\\.)*)"(\s*:)?|[{}\[\]]', text, re.DOTALL):
+        if token[0] in "{[":
+            depth += 1
+        elif token[0] in "}]":
+            depth -= 1
+        elif token[2] and depth == 1:
+            keys[token[1]] = None
+        if depth == 0:
+            break
+    return list(keys)
 
 
 def refuse_unknown(name: str, path: Path, members: str = "", problem: str = "") -> str:

@@ -39,6 +39,26 @@ def test_what_is_only_packed_or_called_otherwise_is_read(name: str, data: bytes,
     assert (session.startswith("trip"), texts) == (True, ["hi"])
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"session": "trip", "conversation": [{"role": "user", "content": "hi"}]},
+        {"conversation_hash": "trip", "history": [{"role": "user", "content": "hi"}]},
+        {"id": "trip", "messages": [{"role": "Prompt", "say": "hi", "time": "2026-03-01 09:00:00"}]},
+        {"role": "userMessage", "content": "hi", "sessionId": "trip", "createdDate": "2026-03-01T09:00:00Z"},
+        {"role": "user", "text": "hi", "thread_id": "trip", "created": 1772355600},
+    ],
+)
+def test_turns_are_read_by_the_names_that_other_programs_use(value: object, file: File, tmp_path: Path) -> None:
+    brought(tmp_path / "home", file(json.dumps(value).encode()))
+    assert contents(tmp_path / "home") == {"trip": ["hi"]}
+
+
+def test_a_text_with_a_few_lines_of_json_is_a_text(file: File, tmp_path: Path) -> None:
+    text = b'> how many goats\n\n\xe2\x8f\xba Nine:\n\n  {"goats": 9}\n'
+    assert brought(tmp_path / "home", file(text, "talk.txt")).stored == 2
+
+
 def test_a_link_to_a_file_is_read_and_a_broken_one_refused(file: File, tmp_path: Path) -> None:
     file(TURN)
     (tmp_path / "link.jsonl").symlink_to("history.jsonl")

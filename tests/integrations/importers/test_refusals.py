@@ -72,6 +72,28 @@ def test_a_chat_of_whatsapp_is_named(line: str, file: File, tmp_path: Path) -> N
     assert said.startswith("looks like an export of WhatsApp")
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "what"),
+    [
+        ("all.mbox", "From ines@hive.example Fri Mar 20 09:46:40 2026\nFrom: Ines\nTo: Bo\n\nHi\n", "e-mail"),
+        ("one.eml", "From: Ines\nTo: Bo\nSubject: Hives\nDate: Fri, 20 Mar 2026 09:46:40 +0000\n\nHi\n", "e-mail"),
+        ("hives.ics", "BEGIN:VCALENDAR\nVERSION:2.0\nEND:VCALENDAR\n", "a calendar"),
+        ("talk.vtt", "WEBVTT\n\n00:00.000 --> 00:02.000\n<v Ines>Hi\n", "subtitles"),
+        ("talk.srt", "1\n00:00:00,000 --> 00:00:02,000\nHi\n", "subtitles"),
+        ("talk.csv", "id,prompt,response\n1,Hi,Hello\n", "a table"),
+        ("page.md", "<img src='hive.png'/>\n\n# Hives\n", "Markdown"),
+    ],
+)
+def test_a_text_is_named_that_is_no_conversation(name: str, text: str, what: str, file: File, tmp_path: Path) -> None:
+    assert refused(file(text.encode(), name), tmp_path).startswith(f"looks like {what}, which is of no known format.")
+
+
+def test_of_a_long_object_only_its_own_fields_are_named(file: File, tmp_path: Path) -> None:
+    long = {"hives": [{"frames": "x" * 70_000}], "owner": "Ines"}
+    said = refused(file(json.dumps({"kind": {"bee": 1}, **long}).encode(), "hives.json"), tmp_path)
+    assert said.startswith("looks like JSON with the fields kind, hives, which is of no known format.")
+
+
 def test_json_of_no_known_format_is_described_in_one_sentence_and_not_line_by_line(file: File, tmp_path: Path) -> None:
     said = refused(file(jsonl([{"url": f"https://hive.example/{n}", "title": "Bees"} for n in range(2_000)])), tmp_path)
     assert said.startswith("looks like JSON with the fields url, title, which is of no known format.")

@@ -23,7 +23,18 @@ from mcp_memory.integrations.importers.parts import CALL, PARTS, THOUGHTS
 from mcp_memory.integrations.importers.records import ROLES, find, find_first, items_of, list_of, object_of, part_of
 
 CITATIONS = "citations"
-_LISTS = ("messages", "request.messages", "contents", "output", "data", "conversations", "items", "choices")
+_LISTS = (
+    "messages",
+    "request.messages",
+    "contents",
+    "output",
+    "data",
+    "conversations",
+    "items",
+    "choices",
+    "conversation",
+    "history",
+)
 _CLASSES = {"HumanMessage": "human", "AIMessage": "ai", "AIMessageChunk": "ai", "ToolMessage": "tool"}
 _ROLES: Mapping[str, Role] = {**ROLES, "gpt": "assistant", "chatgpt": "assistant", "aimessagechunk": "assistant"}
 _ITEMS = {"function_call": "assistant", "reasoning": "assistant", "function_call_output": "tool"}
@@ -52,7 +63,7 @@ def _is_conversation(value: Any) -> bool:
     path, items = listed
     first = object_of(items[0]) or {}
     match path:
-        case "messages":
+        case "messages" | "conversation" | "history":
             return any(map(is_message, items))
         case "contents":
             return "role" in first and list_of(first.get("parts")) is not None
@@ -128,7 +139,7 @@ CHAT = Chat(
     instructions=("system", "instructions", "systemInstruction", "system_instruction", "request.system"),
     role=("role", "from", "type"),
     roles={**_ROLES, "observation": "tool"},
-    time=("createdAt", "created_at", "created", "timestamp", "ts", "time"),
+    time=("createdAt", "created_at", "created", "timestamp", "ts", "time", "meta.sentAt", "usage.timestamp"),
     split=_parts,
     parts={"source-url": CITATIONS, "source-document": CITATIONS},
     attachments=("experimental_attachments", "files"),
