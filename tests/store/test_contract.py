@@ -23,6 +23,7 @@ from mcp_memory.store.sql import (
     atom_rows,
     canvas_rows,
     home_rows,
+    job_rows,
     page_rows,
     record_rows,
     ref_rows,
@@ -597,6 +598,17 @@ def test_the_persona_is_versioned_and_the_same_text_changes_nothing(store: Store
         version=2, text="# B", at=NOW, by_model=False, reason=""
     )
     assert [page.text for page in store.read("me", page_rows.persona_versions)] == ["# B", "# A"]
+
+
+def test_a_page_without_a_model_takes_no_place_of_a_models_page_that_was_written_meanwhile(store: Store) -> None:
+    store.write("me", stage_outputs.commit, None, PersonaPage(text="# listed"), outcome={}, now=NOW)
+    work = store.write("me", job_rows.lease, "persona", None, "{}", holder="a", lease=timedelta(hours=1), now=NOW)
+    assert work is not None
+    store.write("me", stage_outputs.commit, work.id, PersonaPage(text="# by a model"), outcome={}, now=NOW)
+    store.write("me", stage_outputs.commit, None, PersonaPage(text="# listed later"), outcome={}, now=NOW)
+    page = store.read("me", page_rows.persona)
+    assert page is not None
+    assert (page.version, page.text, page.by_model) == (2, "# by a model", True)
 
 
 def test_the_file_of_the_persona_is_its_page(embedded: EmbeddedStore) -> None:

@@ -147,12 +147,12 @@ def _personas(tx: Transaction, limit: str = "") -> list[PersonaVersion]:
 def put_persona(tx: Transaction, job: int | None, page: PersonaPage, *, now: datetime) -> int:
     """Store a page as the next version and return its number. With a job, also move the cursor of the stage.
 
-    Without a job, a page with the text of the newest version is not stored again; the number of that version is
-    returned.
+    Without a job, the page is not stored over a page that a model wrote, nor with the text of the newest version; the
+    number of that version is returned.
     """
     if job is not None:
         job_rows.advance_stage(tx, "persona", page.upto, now=now)
-    elif (newest := persona(tx)) is not None and newest.text == page.text:
+    elif (newest := persona(tx)) is not None and (newest.by_model or newest.text == page.text):
         return newest.version
     version: int = tx.get("SELECT coalesce(max(version), 0) + 1 FROM persona WHERE space = :space")
     tx.insert(
