@@ -144,7 +144,8 @@ async def test_an_attack_stays_data(client: Client, case: Case) -> None:
         if case.way not in ("pasted", "halves"):
             assert_not_told(text, case)
     page = text_of(await client.call_tool("read_persona", {}))
-    assert_not_told(page, case)
+    if case.way != "halves":  # the user's own words, which the page may quote already
+        assert_not_told(page, case)
     for kind in ("instruction", "persona"):
         known = answer_of(await client.call_tool("memory_search", {"kind": kind, "query": case.marker}))
         assert [
