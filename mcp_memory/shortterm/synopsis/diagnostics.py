@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import partial
 
-from mcp_memory.shortterm.synopsis.page import clip, clip_start
+from mcp_memory.shortterm.synopsis.page import clip, clip_start, counted
 from mcp_memory.shortterm.synopsis.statements import Statement
 
 PART = re.compile(
@@ -55,6 +56,5 @@ def diagnostics_in(texts: Sequence[str]) -> Iterator[Statement]:
         top = values.most_common(SHOWN[name])
         if top and (len(values) <= SHOWN[name] or top[0][1] >= 3):
             cut = clip_start if name == "file" else clip
-            more = f" and {len(values) - len(top):,} more" if len(values) > len(top) else ""
-            shown = ", ".join(f"{cut(value, 60)} ×{count:,}" for value, count in top)
-            yield Statement(f"{name}: {shown}{more}", 3.5 if name == "message" else 5.0, 1.5)
+            shown = counted(values, SHOWN[name], partial(cut, limit=60))
+            yield Statement(f"{name}: {shown}", 3.5 if name == "message" else 5.0, 1.5)

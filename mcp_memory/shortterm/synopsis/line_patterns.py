@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from math import log
 
 from mcp_memory.shortterm.synopsis.diagnostics import PART, diagnostics_in
-from mcp_memory.shortterm.synopsis.page import Focus, PageLine, clip, one_line
-from mcp_memory.shortterm.synopsis.signals import TROUBLE, signals_in
+from mcp_memory.shortterm.synopsis.page import Focus, PageLine, clip, counted, one_line
+from mcp_memory.shortterm.synopsis.signals import TROUBLE, Signals, join_lower, signals_in
 from mcp_memory.shortterm.synopsis.statements import QUOTED, Statement
 
 QUOTED_PART = re.compile(r'"[^"\n]{0,400}"(?!\s*:)|\'[^\'\n]{1,200}\'')
@@ -101,26 +101,27 @@ def _key(line: str, most: int, forms: dict[str, str]) -> str:
 
 
 def statements_of_lines(lines: Sequence[PageLine], focus: Focus) -> list[Statement]:
-    """Return what can be said about the lines of a text; statements about single lines have their place."""
+    """Return statements about the lines of a text: counts over all of them, and single lines in their places."""
     texts = [line.text for line in lines]
     patterns = patterns_in(texts)
     total = sum(len(pattern.lines) for pattern in patterns)
     if not total:
         return []
-    said: list[Statement] = [*_counts(texts, patterns), *diagnostics_in(texts)]
-    worths = _worths(texts, patterns, total)
+    statements: list[Statement] = [*_counts(texts, patterns), *diagnostics_in(texts)]
+    lowered = join_lower(texts)
+    worths = _worths(texts, patterns, total, signals_in(lowered))
     for places, bonuses in ((_ends(texts, 4), FIRST), (_ends(texts, -4), LAST)):
         for at, bonus in zip(places, bonuses, strict=False):
             worths[at] = worths.get(at, 0.3) + bonus
-    for at, near in focus.near(texts).items():
+    for at, near in focus.near(texts, lowered).items():
         worths[at] = worths.get(at, 0.3) + min(1.5, near / 2)
     counts = {pattern.lines[0]: _times(texts, pattern) for pattern in patterns if len(pattern.lines) > 1}
     group_of = {at: number for number, pattern in enumerate(patterns) for at in pattern.lines}
     for at in sorted(worths, key=lambda at: -worths[at])[:600]:
         times = f" ({counts[at]})" if at in counts else ""
         shown = f"{lines[at].name or lines[at].number}: {narrow(texts[at])}{times}"
-        said.append(Statement(shown, worths[at], QUOTED + lines[at].number, ("lines", group_of.get(at))))
-    return said
+        statements.append(Statement(shown, worths[at], QUOTED + lines[at].number, ("lines", group_of.get(at))))
+    return statements
 
 
 def _times(texts: Sequence[str], pattern: Pattern) -> str:
@@ -145,10 +146,9 @@ def _ends(texts: Sequence[str], count: int) -> list[int]:
     return found
 
 
-def _worths(texts: Sequence[str], patterns: Sequence[Pattern], total: int) -> dict[int, float]:
+def _worths(texts: Sequence[str], patterns: Sequence[Pattern], total: int, signals: Signals) -> dict[int, float]:
     """Return the worth of the lines that may be quoted, by index."""
     worths: dict[int, float] = {}
-    signals = signals_in(texts)
     troubled: Counter[str] = Counter()
     for pattern in patterns:
         if pattern.lines[0] in signals.trouble and (match := TROUBLE.search(texts[pattern.lines[0]])):
@@ -199,7 +199,7 @@ def _counts(texts: Sequence[str], patterns: Sequence[Pattern]) -> Iterator[State
                 if match := LEVEL.search(texts[at][:120]):
                     levels[LEVEL_NAMES.get(match[0], match[0].upper())] += 1
     if levels:
-        yield Statement("levels: " + ", ".join(f"{name} ×{n:,}" for name, n in levels.most_common()), 3.0, 1)
+        yield Statement(f"levels: {counted(levels, len(levels))}", 3.0, 1)
     for pattern in sorted(patterns, key=lambda pattern: -len(pattern.lines))[:40]:
         if len(pattern.lines) >= 4:
             yield from _of_parts(texts, pattern)
@@ -214,19 +214,20 @@ def _of_parts(texts: Sequence[str], pattern: Pattern) -> Iterator[Statement]:
     label = narrow(" ".join(pattern.words).replace("\0", "…"), 60)
     for column, values in columns.items():
         different = len(values)
-        top = values.most_common(5)
         if sum(1 for word in pattern.words if word.isalpha()) < 2:
             continue
-        if different < 2 or sum(values.values()) < 0.7 * count or different > 0.34 * count or top[0][1] < 3:
+        if different < 2 or sum(values.values()) < 0.7 * count or different > 0.34 * count or max(values.values()) < 3:
             continue
-        shown = ", ".join(f"{clip(value.strip(chr(34)), 50)} ×{n:,}" for value, n in top)
-        more = f" and {different - 5:,} more" if different > 5 else ""
         yield Statement(
-            f"{count:,}× {label}: {shown}{more}",
+            f"{count:,}× {label}: {counted(values, 5, _unquoted)}",
             0.4 * log(count) * (1 - different / count),
             2 + column / 100,
             ("parts", id(pattern)),
         )
+
+
+def _unquoted(value: str) -> str:
+    return clip(value.strip('"'), 50)
 
 
 def narrow(line: str, width: int = WIDTH) -> str:

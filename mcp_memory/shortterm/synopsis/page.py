@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,7 +20,7 @@ from itertools import pairwise
 from math import log2
 from typing import Any, NamedTuple, TypeVar, cast
 
-from mcp_memory.shortterm.synopsis.signals import join_lower, lines_with
+from mcp_memory.shortterm.synopsis.signals import LoweredLines, lines_with
 
 WIDTH = 2_000
 LONG, PART = 3_000, 200
@@ -123,6 +124,13 @@ def first_items(items: Sequence[str], limit: int) -> str:
     """Join the first items, and the number of further items."""
     more = len(items) - limit
     return ", ".join(items[:limit]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def counted(counts: Counter[str], most: int, shorten: Callable[[str], str] = str) -> str:
+    """Return the `most` commonest values with their counts, and the number of further values."""
+    shown = counts.most_common(most)
+    more = len(counts) - len(shown)
+    return ", ".join(f"{shorten(value)} ×{count:,}" for value, count in shown) + (f" and {more:,} more" if more else "")
 
 
 def size(chars: int) -> str:
@@ -268,10 +276,9 @@ class Focus:
             return 0.0
         return sum(self.weights.get(word, 0.0) for word in {m.lower() for m in self.pattern.findall(text)})
 
-    def near(self, texts: Sequence[str]) -> dict[int, float]:
+    def near(self, texts: Sequence[str], lowered: LoweredLines) -> dict[int, float]:
         """Return how relevant texts are that have a word of the call which is not in very many of them, by index."""
-        joined, starts = join_lower(texts)
-        found = lines_with([f"{word}*" for word in self.weights], joined, starts, NEAR_LINES)
+        found = lines_with([f"{word}*" for word in self.weights], lowered, NEAR_LINES)
         return {at: self.of(texts[at]) for at in found}
 
     def nearest(self, items: Iterable[Item], text: Callable[[Item], str] = str) -> list[Item]:

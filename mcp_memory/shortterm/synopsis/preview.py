@@ -1,6 +1,6 @@
 """The preview of a result within its budget: statements, then key words of the lines that they do not quote.
 
-The room depends on the use of a result. A report (tests, logs, tables) is told by statements. Code and search hits are
+The room depends on the use of a result. A report (tests, logs, tables) consists of statements. Code and search hits are
 needed again name by name, so most of their room is for key words. The budget is in characters and never exceeded; the
 preview does not repeat the summary.
 """
@@ -98,14 +98,14 @@ def preview(draft: SynopsisDraft, page: ResultPage, focus: Focus, *, summary: st
         header = clip(f"line {page.lines[0].number} is {page.first_file_line} of the file", budget)
     room = budget - len(header) - bool(header)
     new = [statement for statement in draft.statements if NUMBER.sub("", statement.text, count=1) not in summary]
-    chosen = choose(new, room=int(room * use.lines), told=summary)
+    chosen = choose(new, room=int(room * use.lines), known=summary)
     room -= sum(len(statement.text) + 1 for statement in chosen)
     if use.lines < 1.0 and room > 0:
         words = _key_words(draft, page, focus, chosen=chosen, summary=summary, room=room)
         room -= sum(len(statement.text) + 1 for statement in words)
         rest = [statement for statement in new if statement not in chosen] if draft.parts else []
-        told = "\n".join([summary, *(statement.text for statement in (*chosen, *words))])
-        chosen += words + choose(rest, room=room, told=told)
+        known = "\n".join([summary, *(statement.text for statement in (*chosen, *words))])
+        chosen += words + choose(rest, room=room, known=known)
     return clip("\n".join(filter(None, [header, *in_order(chosen)])), budget)
 
 
@@ -117,10 +117,10 @@ def _key_words(
     if len(pieces) > KEY_LINES:
         pieces = [*pieces[: KEY_LINES * 3 // 4], *pieces[-KEY_LINES // 4 :]]
     step = 1 + sum(len(piece.text) for piece in pieces) // max(KEY_LEAST, KEY_CHARS * room)
-    told = "\n".join([summary, *(statement.text for statement in chosen)])
+    known = "\n".join([summary, *(statement.text for statement in chosen)])
     runs = key_words(
         pieces[::step],
-        seen={*focus.asked_terms, *(term.lower() for term in terms_in(told))},
+        seen={*focus.asked_terms, *(term.lower() for term in terms_in(known))},
         breaks=[*(int(statement.place) - QUOTED for statement in chosen), *draft.names],
         span=1 if draft.parts else max(SHORTEST_RUN, len(pieces) // use.runs),
         room=room,

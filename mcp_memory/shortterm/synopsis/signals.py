@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import NamedTuple
 
 _TROUBLE = (
     "error* exception* fail failed fails failing failure* fatal panic* traceback denied refused cannot could_not"
@@ -46,29 +47,36 @@ class Signals:
     total: set[int]
 
 
-def signals_in(texts: Sequence[str]) -> Signals:
+class LoweredLines(NamedTuple):
+    """Lines as one text in lower case, and where each begins, then the end of the text."""
+
+    text: str
+    starts: Sequence[int]
+
+
+def signals_in(lowered: LoweredLines) -> Signals:
     """Return where in the lines words of trouble, of warnings and of totals are.
 
     In a large text, words that very many lines have do not count.
     """
-    joined, starts = join_lower(texts)
-    most = max(COMMON_IN, len(texts) // 4)
-    return Signals(*(lines_with(words.split(), joined, starts, most) for words in (_TROUBLE, _WARNING, _TOTAL)))
+    most = max(COMMON_IN, (len(lowered.starts) - 1) // 4)
+    return Signals(*(lines_with(words.split(), lowered, most) for words in (_TROUBLE, _WARNING, _TOTAL)))
 
 
-def join_lower(texts: Sequence[str]) -> tuple[str, list[int]]:
-    """Return the lines as one text in lower case, and where each begins."""
+def join_lower(texts: Sequence[str]) -> LoweredLines:
+    """Return the lines as one text in lower case."""
     joined = "\n".join(texts).lower()
     if len(joined) != sum(map(len, texts)) + max(0, len(texts) - 1):  # some letters are two in lower case
         joined = "\n".join("".join(char.lower()[:1] for char in text) for text in texts)
-    return joined, [0, *accumulate(len(text) + 1 for text in texts)]
+    return LoweredLines(joined, [0, *accumulate(len(text) + 1 for text in texts)])
 
 
-def lines_with(words: Iterable[str], joined: str, starts: Sequence[int], most: int) -> set[int]:
+def lines_with(words: Iterable[str], lowered: LoweredLines, most: int) -> set[int]:
     """Return the indexes of the lines that have any of the words, as words of their own or at the end of a longer one.
 
     Words that occur more than `most` times do not count.
     """
+    joined, starts = lowered
     found: set[int] = set()
     for word in words:
         open_end, stem = word.endswith("*"), word.rstrip("*").replace("_", " ")

@@ -22,7 +22,7 @@ FACT, LINE = 300, 160
 FIRST = 20.0
 """The worth of a format's first fact; those of lines are up to 6."""
 KNOWN = 0.12
-"""The part of a new word that a word counts as which has been told already."""
+"""What a word that the reader already knows counts, relative to a new word."""
 OVERHEAD = 25
 """Characters added to a statement's length, so that a very short statement does not win by its length alone."""
 ALIKE = 0.4
@@ -42,29 +42,29 @@ class Statement:
     group: object = None
 
 
-def choose(statements: Iterable[Statement], *, room: int, told: str = "") -> list[Statement]:
+def choose(statements: Iterable[Statement], *, room: int, known: str = "") -> list[Statement]:
     """Return the best statements that fit into `room` characters with a newline each, the best first.
 
-    The reader knows the words of `told` already.
+    The reader knows the words of `known` already.
     """
-    known = {term.lower() for term in TERMS.findall(told)}
+    known_terms = {term.lower() for term in TERMS.findall(known)}
     used: dict[object, int] = {}
     waiting: list[tuple[float, int, Statement, frozenset[str]]] = []
     for number, statement in enumerate(statements):
         if terms := frozenset(term.lower() for term in TERMS.findall(statement.text)):
-            waiting.append((-_gain(statement, terms, known, 0), number, statement, terms))
+            waiting.append((-_gain(statement, terms, known_terms, 0), number, statement, terms))
     heapq.heapify(waiting)
     chosen: list[Statement] = []
     while waiting and room > 8:
         _, number, statement, terms = heapq.heappop(waiting)
         if len(statement.text) + 1 > room:
             continue
-        gain = _gain(statement, terms, known, used.get(statement.group, 0))
+        gain = _gain(statement, terms, known_terms, used.get(statement.group, 0))
         if waiting and -gain > waiting[0][0]:  # it has become worse than another: gains only fall
             heapq.heappush(waiting, (-gain, number, statement, terms))
             continue
         chosen.append(statement)
-        known |= terms
+        known_terms |= terms
         room -= len(statement.text) + 1
         if statement.group is not None:
             used[statement.group] = used.get(statement.group, 0) + 1

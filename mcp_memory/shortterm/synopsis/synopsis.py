@@ -127,9 +127,9 @@ def describe_structure(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
     parsed = parse(ANSI.sub("", page.text) if "\x1b" in page.text else page.text)
     if parsed is not None:
         tables = tables_of(parsed.value)
-        pieces = list(parts_of(parsed.value))
         few = 1 < max(table.rows for table in tables) <= 25 and page.chars < 20_000
-        prose = few and are_prose(pieces)
+        pieces = tuple(parts_of(parsed.value)) if few else ()
+        prose = are_prose(pieces)
         title = f"{parsed.kind.upper()}, {count_of(leaves_of(tables), 'value')}"
         return SynopsisDraft(
             kind=parsed.kind,
@@ -138,7 +138,7 @@ def describe_structure(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
             open=True,
             score=3 if parsed.problem else 5 if page.chars > 4_000 else 6,
             use="hits" if prose else "data" if few else "report",
-            pieces=tuple(with_addresses(pieces, focus)) if prose else tuple(pieces) if few else (),
+            pieces=tuple(with_addresses(pieces, focus)) if prose else pieces,
             parts=True,
             statements=list(statements_about(tables, focus)),
         )

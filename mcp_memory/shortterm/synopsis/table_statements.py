@@ -1,4 +1,4 @@
-"""What tables tell: counts of values, ranges, rows that differ from the others.
+"""Statements about tables: counts of values, ranges, rows that differ from the others.
 
 All values are read, once each; only the comparison of rows with each other is limited, to the first `MOST_ROWS`.
 """
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 
 from mcp_memory.shortterm.synopsis.diagnostics import PART
-from mcp_memory.shortterm.synopsis.page import Focus, clip, clip_start, one_line
+from mcp_memory.shortterm.synopsis.page import Focus, clip, clip_start, counted, one_line
 from mcp_memory.shortterm.synopsis.rare import NUMBER, describe_row, number_in, rare_rows
 from mcp_memory.shortterm.synopsis.signals import TOTAL, TROUBLE
 from mcp_memory.shortterm.synopsis.statements import Statement
@@ -19,7 +19,7 @@ from mcp_memory.shortterm.synopsis.tables import CELL, NAMES, Table, last_part
 
 MOST_ROWS = 5_000
 FEW_ROWS, LONG_START = 4, 12
-"""So few rows are told one by one."""
+"""Tables of at most this many rows are described row by row."""
 LINE, SHAPE, COUNTS = 200, 110, 120
 """Characters of the longest statement, of the names of a table's columns, and of counts of values."""
 LABEL = re.compile(
@@ -105,10 +105,7 @@ def _values(values: Sequence[str], focus: Focus) -> str:
     """Return values with their counts, or the first and last of values that do not repeat."""
     counts = Counter(values)
     if len(counts) <= 0.6 * len(values):
-        shown = counts.most_common(6)
-        more = len(counts) - len(shown)
-        texts = [f"{clip(one_line(value), 50) or 'empty'} ×{n:,}" for value, n in shown]
-        return ", ".join(texts) + (f" and {more:,} more" if more else "")
+        return counted(counts, 6, lambda value: clip(one_line(value), 50) or "empty")
     common = _common_start(values)
     texts = [(clip_start if "/" in value else clip)(one_line(value[common:]), 40) for value in values]
     if len(texts) <= 6:
@@ -177,26 +174,24 @@ def _of_column(
         return
     title = f"{table.path.removesuffix('[]')}.{name}".strip(".")
     counts = Counter(filled.values())
-    top = counts.most_common(6)
+    ranked = counts.most_common()
     some = f" in {len(filled):,}" if len(filled) < table.rows else ""
     worth = (1.5 if LABEL.search(name) else 1.0) * depth * _asked(focus, name) / (1 + 0.15 * name.count("."))
     worth *= (len(filled) / table.rows) ** 0.5
     if MEASURE.search(name):
         worth *= 0.5
     if len(counts) == 1:
-        yield Statement(f"{title}: {clip(one_line(top[0][0]), 90)}{some or ' in all'}", 0.7 * worth)
+        yield Statement(f"{title}: {clip(one_line(ranked[0][0]), 90)}{some or ' in all'}", 0.7 * worth)
     elif _is_numeric(filled) and len(counts) > 6:
         if labels and not NAMES[1].fullmatch(last_part(name)):
             yield _range(title, filled, labels, 1.3 * worth, group=("range", table.path))
-    elif len(counts) <= 6 or (top[0][1] >= 3 and len(counts) <= 0.5 * len(filled)):
-        texts = [f"{clip(one_line(value), 60)} ×{n:,}" for value, n in counts.most_common(12)]
-        shown = fitting(texts, COUNTS - len(title))
-        more = f" and {len(counts) - len(shown):,} more" if len(counts) > len(shown) else ""
-        covered = sum(n for _, n in counts.most_common(len(shown))) / len(filled)
-        yield Statement(
-            f"{title}{some}: {', '.join(shown)}{more}", 1.1 * worth * (1 + covered), group=("counts", table.path)
-        )
-        rest = counts.most_common()[len(shown) :] if STATE.search(name) else []
+    elif len(counts) <= 6 or (ranked[0][1] >= 3 and len(counts) <= 0.5 * len(filled)):
+        texts = [f"{clip(one_line(value), 60)} ×{n:,}" for value, n in ranked[:12]]
+        many = how_many_fit(texts, COUNTS - len(title))
+        values = counted(counts, many, lambda value: clip(one_line(value), 60))
+        covered = sum(n for _, n in ranked[:many]) / len(filled)
+        yield Statement(f"{title}{some}: {values}", 1.1 * worth * (1 + covered), group=("counts", table.path))
+        rest = ranked[many:] if STATE.search(name) else []
         for value, n in [(value, n) for value, n in rest if TROUBLE.search(value[:CELL])][:8]:
             yield Statement(f"{title}: {clip(one_line(value), 140)} ×{n:,}", 1.5 * worth, group=("trouble", title))
     elif labels and sum(value.count(" ") for value in filled.values()) >= 2 * len(filled):
@@ -209,13 +204,13 @@ def _of_column(
         )
 
 
-def fitting(texts: Sequence[str], room: int) -> list[str]:
-    """Return as many of the first texts as fit into `room` characters, with commas; at least one."""
+def how_many_fit(texts: Sequence[str], room: int) -> int:
+    """Return how many of the first texts fit into `room` characters, with commas; at least one."""
     for count in range(1, len(texts)):
         room -= len(texts[count - 1]) + 2
         if room < len(texts[count]):
-            return list(texts[:count])
-    return list(texts)
+            return count
+    return len(texts)
 
 
 def _is_numeric(filled: Mapping[int, str]) -> bool:

@@ -76,11 +76,7 @@ def tables_of(value: Json) -> list[Table]:
             case dict():
                 fields = cast("dict[Any, Any]", node)
                 if _is_map(fields):
-                    inner = _table(tables, table, name)
-                    inner.outer = table
-                    first = inner.rows
-                    inner.rows += len(fields)
-                    inner.inside.update(dict.fromkeys(range(first, inner.rows), row))
+                    inner, first = _add_rows(tables, table, row, name, len(fields))
                     inner.labels.update((first + at, one_line(str(key))[:CELL]) for at, key in enumerate(fields))
                     waiting.extend(
                         (node, inner, first + at, "") for at, node in reversed(list(enumerate(fields.values())))
@@ -93,11 +89,7 @@ def tables_of(value: Json) -> list[Table]:
             case list():
                 items = cast("list[Any]", node)
                 if any(isinstance(item, (dict, list)) for item in items):
-                    inner = _table(tables, table, name)
-                    first = inner.rows
-                    inner.rows += len(items)
-                    inner.outer = table
-                    inner.inside.update(dict.fromkeys(range(first, inner.rows), row))
+                    inner, first = _add_rows(tables, table, row, name, len(items))
                     if table.path:
                         table.columns.setdefault(f"number of {name}", {})[row] = str(len(items))
                     waiting.extend((item, inner, first + at, "") for at, item in reversed(list(enumerate(items))))
@@ -111,9 +103,15 @@ def tables_of(value: Json) -> list[Table]:
     return list(tables.values())
 
 
-def _table(tables: dict[str, Table], outer: Table, name: str) -> Table:
+def _add_rows(tables: dict[str, Table], outer: Table, row: int, name: str, count: int) -> tuple[Table, int]:
+    """Add rows to the table of a field of the outer table's row; return that table and the number of the first row."""
     path = f"{outer.path}.{name}[]".lstrip(".") if name else f"{outer.path}[]"
-    return tables.setdefault(path, Table(path))
+    inner = tables.setdefault(path, Table(path))
+    first = inner.rows
+    inner.rows += count
+    inner.outer = outer
+    inner.inside.update(dict.fromkeys(range(first, inner.rows), row))
+    return inner, first
 
 
 def _is_map(fields: Mapping[Any, Any]) -> bool:
