@@ -15,6 +15,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import log
+from operator import eq
 
 from mcp_memory.shortterm.synopsis.diagnostics import PART, diagnostics_in
 from mcp_memory.shortterm.synopsis.page import Focus, PageLine, clip, counted, one_line
@@ -57,8 +58,8 @@ class Pattern:
 def patterns_in(lines: Sequence[str]) -> list[Pattern]:
     """Return the patterns of the lines; blank lines have none."""
     rough: dict[str, list[int]] = defaultdict(list)
-    for at, line in enumerate(lines):
-        rough[line.translate(DIGITS)].append(at)
+    for at, line in enumerate("\n".join(lines).translate(DIGITS).split("\n")):
+        rough[line].append(at)
     exact: dict[str, list[int]] = defaultdict(list)
     forms: dict[str, str] = {}
     most = WORDS if len(rough) <= MANY_FORMS else FEWER_WORDS
@@ -73,7 +74,7 @@ def patterns_in(lines: Sequence[str]) -> list[Pattern]:
         words = key.split(" ")
         candidates = near[len(words), key.lstrip("\0 ").partition(" ")[0]]
         need = ALIKE * len(words)
-        pattern = next((p for p in candidates if sum(map(str.__eq__, p.words, words)) >= need), None)
+        pattern = next((p for p in candidates if sum(map(eq, p.words, words)) >= need), None)
         if pattern is None:
             pattern = Pattern(words)
             found.append(pattern)

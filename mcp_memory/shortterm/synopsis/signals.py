@@ -80,9 +80,9 @@ def lines_with(words: Iterable[str], lowered: LoweredLines, most: int) -> set[in
     found: set[int] = set()
     for word in words:
         open_end, stem = word.endswith("*"), word.rstrip("*").replace("_", " ")
-        if joined.count(stem) > most:
-            continue
         at = joined.find(stem)
+        if at < 0 or joined.count(stem) > most:
+            continue
         while at >= 0:
             end = at + len(stem)
             if open_end or not joined[end : end + 1].isalpha():
