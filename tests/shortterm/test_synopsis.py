@@ -263,7 +263,8 @@ def test_large_json_is_counted_whole() -> None:
     ("raw", "kind", "summary"),
     [
         ("", "empty", "empty result"),
-        (" \n\n\t\n", "empty", "blank result: only white space"),
+        (" \n\n\t\n", "empty", "blank result: nothing visible"),
+        ("\x1b[0m\x1b@\n", "empty", "blank result: nothing visible"),
         ("<returncode>0</returncode>\n<output>\n</output>", "empty", "no output, exit code 0"),
         ("\x00\x01\x02PNG\x00" * 50, "binary", "bytes that are no text, 350 chars; readable in it: nothing"),
         ("ok\n", "text", "ok"),
@@ -300,6 +301,7 @@ ODD = [
     "<a b='",
     "&#99999999999;",
     "\r",
+    "\x1b@",
     "\u2028",
     "`" * 50,
 ]

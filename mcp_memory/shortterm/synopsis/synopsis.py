@@ -90,8 +90,8 @@ RUN = 30
 def describe_blob(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
     """Describe an empty result, bytes that are not text, or base64."""
     del focus
-    if not page.text.strip():
-        summary = "empty result" if not page.text else "blank result: only white space"
+    if not any(line.text.strip() for line in page.lines):
+        summary = "blank result: nothing visible" if page.text else "empty result"
         if page.exit_code is not None:
             summary = f"no output, exit code {page.exit_code}"
         return SynopsisDraft(kind="empty", summary=summary, score=10, use="nothing", statements=())
