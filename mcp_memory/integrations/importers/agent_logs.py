@@ -43,6 +43,7 @@ from mcp_memory.integrations.importers.records import (
     kind_of,
     list_of,
     object_of,
+    objects_in,
     parse_time,
     part_of,
     replace_surrogates,
@@ -116,8 +117,8 @@ def extract_summary(text: str) -> str:
 def _claude_assistant_line(line: LogLine) -> Iterator[LogRecord]:
     message = part_of(line.fields, "message")
     content = message.get("content")
-    for call in map(object_of, list_of(content) or []):
-        if call is not None and call.get("type") == "tool_use":
+    for call in objects_in(list_of(content) or []):
+        if call.get("type") == "tool_use":
             line.state.note_call(call.get("id"), call.get("name"), call.get("input"))
     if message.get("model") != "<synthetic>" and not _is_marked(line.fields):
         yield from line.turn("assistant", join_parts(line.texts(content)), id=log_id(line.fields.get("uuid")))
@@ -125,8 +126,8 @@ def _claude_assistant_line(line: LogLine) -> Iterator[LogRecord]:
 
 def _claude_user_line(line: LogLine) -> Iterator[LogRecord]:
     content = part_of(line.fields, "message").get("content")
-    for block in map(object_of, list_of(content) or []):
-        if block is not None and block.get("type") == "tool_result":
+    for block in objects_in(list_of(content) or []):
+        if block.get("type") == "tool_result":
             call = block.get("tool_use_id")
             tool, arguments = line.state.take_call(call)
             text = "\n".join(line.texts(block.get("content")))
@@ -353,8 +354,7 @@ def gemini_records(line: LogLine) -> Iterator[LogRecord]:
 
 
 def _is_snapshot(message: Mapping[str, Any]) -> bool:
-    parts = map(object_of, _as_list(message.get("content")))
-    return any(str((part or {}).get("text")).startswith(_SNAPSHOT) for part in parts)
+    return any(str(part.get("text")).startswith(_SNAPSHOT) for part in objects_in(_as_list(message.get("content"))))
 
 
 def _gemini_message(line: LogLine) -> Iterator[LogRecord]:

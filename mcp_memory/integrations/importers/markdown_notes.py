@@ -16,7 +16,7 @@ from textwrap import dedent
 
 from mcp_memory.core.text import is_blank
 from mcp_memory.integrations.importers.parts import ATTACHED
-from mcp_memory.integrations.importers.records import ImportProblem, InvalidRecord, SkippedParts, SourceValue
+from mcp_memory.integrations.importers.records import SkippedParts, SourceValue
 from mcp_memory.integrations.importers.statements import MemoryRecord, statement
 
 INDEX = "lines that lead to other notes"
@@ -74,10 +74,7 @@ def note_records(
         else:
             under = f" ({', '.join(passage.headings)})" if passage.headings else ""
             text = f"{says}{under}: {f'{passage.intro} ' if passage.intro else ''}{words}"
-            try:
-                yield statement(where, skipped, text=text, words=words, said_at=said_at, program=program)
-            except InvalidRecord as unfit:
-                yield ImportProblem(where=where, what=str(unfit))
+            yield statement(where, skipped, text=text, words=words, said_at=said_at, program=program)
 
 
 def markdown_passages(text: str, first: int = 1) -> Iterator[Passage]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from mcp_memory.core.text import one_line
-from mcp_memory.integrations.importers.records import SkippedParts, list_of, object_of
+from mcp_memory.integrations.importers.records import SkippedParts, list_of, object_of, objects_in
 
 # Categories of what is left out, as an import reports them.
 BRANCHES = "messages on other branches, edited or answered anew"
@@ -117,11 +118,39 @@ def output_text(output: Any) -> str:
     return "" if output is None else json.dumps(output, ensure_ascii=False)
 
 
-def parse_or_keep(text: str) -> Any:
+def parse_or_keep(text: Any) -> Any:
+    """Return the JSON value in a text (or bytes); anything else as it is."""
     try:
         return json.loads(text)
-    except (ValueError, RecursionError):
+    except (ValueError, TypeError, RecursionError):
         return text
+
+
+def parse_object(text: Any) -> dict[str, Any]:
+    """Return the JSON object in a text; empty if there is none."""
+    return object_of(parse_or_keep(text)) or {}
+
+
+def parse_list(text: Any) -> list[Any]:
+    """Return the JSON array in a text; empty if there is none."""
+    return list_of(parse_or_keep(text)) or []
+
+
+def call_parts(calls: Any) -> Iterator[dict[str, Any]]:
+    """Yield the objects in a list of tool calls as parts."""
+    return ({**call, "type": CALL} for call in objects_in(list_of(calls) or []) if call)
+
+
+def split_text(
+    text: str, pattern: re.Pattern[str], parts_of: Callable[[re.Match[str]], Iterable[dict[str, Any]]]
+) -> Iterator[dict[str, Any]]:
+    """Yield the words of a text as parts, with `parts_of` each match of the pattern between them."""
+    at = 0
+    for match in pattern.finditer(text):
+        yield {"type": WORDS, "text": text[at : match.start()].strip()}
+        yield from parts_of(match)
+        at = match.end()
+    yield {"type": WORDS, "text": text[at:].strip()}
 
 
 def describe_attachments(files: Iterable[tuple[str | None, str | None]], skipped: SkippedParts) -> str:

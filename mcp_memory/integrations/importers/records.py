@@ -262,6 +262,11 @@ def list_of(value: object) -> list[Any] | None:
     return cast("list[Any]", value) if isinstance(value, list) else None
 
 
+def objects_in(values: Iterable[Any]) -> list[dict[str, Any]]:
+    """Return the values that are objects."""
+    return [fields for value in values if (fields := object_of(value)) is not None]
+
+
 def part_of(thing: Mapping[str, Any], key: str) -> dict[str, Any]:
     """Return the object under a key; empty if there is none."""
     return object_of(thing.get(key)) or {}

@@ -333,12 +333,11 @@ MARKS = st.sampled_from(["# a / b\n", "## d\n", "\n", "> x\n", "| Field | Value 
 
 
 @given(st.lists(MARKS | st.text(max_size=8), max_size=40).map("".join))
-def test_no_text_does_more_than_be_told_or_be_wrong(text: str) -> None:
-    for records in (basic_memory.basic_memory_records, mempalace.mempalace_records):
-        for one in records(SourceValue(text, "n.md"), SkippedParts()):
-            assert isinstance(one, ImportedStatement | ImportedTurn | ImportProblem)
-    assert basic_memory.is_note(text) in (True, False)
-    assert mempalace.is_room(text) in (True, False)
+def test_any_text_yields_only_statements_turns_and_problems(text: str) -> None:
+    for form in (basic_memory.FORMAT, mempalace.FORMAT):
+        for record in form.records(SourceValue(text, "n.md"), SkippedParts()):
+            assert isinstance(record, ImportedStatement | ImportedTurn | ImportProblem)
+        assert form.matches(text) in (True, False)
 
 
 def test_the_clock_of_a_statement_is_never_ahead(home: Path, file: File) -> None:

@@ -15,8 +15,8 @@ from typing import Any
 
 from mcp_memory.integrations.importers.chat import Chat, Message
 from mcp_memory.integrations.importers.format import Format, any_line, has
-from mcp_memory.integrations.importers.parts import CALL, HIDDEN, INJECTED, RESULT, SUMMARIES, THOUGHTS, WORDS
-from mcp_memory.integrations.importers.records import find, items_of, object_of, text_of
+from mcp_memory.integrations.importers.parts import HIDDEN, INJECTED, RESULT, SUMMARIES, THOUGHTS, WORDS, call_parts
+from mcp_memory.integrations.importers.records import find, text_of
 from mcp_memory.integrations.importers.session_files import chat_records, load_lines
 
 _REQUEST = re.compile(r"<USER_REQUEST>\n?(.*?)\n?</USER_REQUEST>\s*", re.DOTALL)
@@ -62,7 +62,7 @@ def _parts(step: Message) -> Iterator[dict[str, Any]]:
         case _:
             yield from [{"type": THOUGHTS}] if step.get("thinking") else []
             yield {"type": WORDS, "text": text}
-            yield from ({**call, "type": CALL} for call in map(object_of, items_of(step, "tool_calls")) if call)
+            yield from call_parts(step.get("tool_calls"))
 
 
 FORMAT = Format(

@@ -15,7 +15,6 @@ page, such as citations between U+E200 and U+E201, are removed, as the page does
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -23,10 +22,16 @@ from typing import Any
 from mcp_memory.core.text import one_line
 from mcp_memory.integrations.importers.chat import Chat, Message, Talk
 from mcp_memory.integrations.importers.format import AnyRecord, Format, has
-from mcp_memory.integrations.importers.parts import CALLS, HIDDEN, NOT_REMEMBERED, RESULTS, THOUGHTS
+from mcp_memory.integrations.importers.parts import (
+    CALLS,
+    HIDDEN,
+    NOT_REMEMBERED,
+    RESULTS,
+    THOUGHTS,
+    parse_list,
+    parse_object,
+)
 from mcp_memory.integrations.importers.records import (
-    ImportProblem,
-    InvalidRecord,
     SkippedParts,
     SourceValue,
     find,
@@ -35,6 +40,7 @@ from mcp_memory.integrations.importers.records import (
     list_of,
     name_of,
     object_of,
+    objects_in,
     parse_time,
     part_of,
     text_of,
@@ -155,10 +161,7 @@ def _statement(
     said_at = parse_time({"day": day}, ("day",), talk.skipped) or talk.time(message, talk.chat.time)
     said_at = said_at or talk.turn_base.began
     text = label + words
-    try:
-        yield statement(where, talk.skipped, text=text, words=words, said_at=said_at, id=id, program="chatgpt")
-    except InvalidRecord as unfit:
-        yield ImportProblem(where=where, what=str(unfit))
+    yield statement(where, talk.skipped, text=text, words=words, said_at=said_at, id=id, program="chatgpt")
 
 
 # --- canvas -----------------------------------------------------------------------------------------
@@ -166,7 +169,7 @@ def _statement(
 
 def _canvas(talk: Talk, message: Message, where: str) -> Iterator[AnyRecord]:
     """Yield a canvas document as a turn of the assistant, where its last version was written."""
-    call = _parsed(_join_texts(message))
+    call = parse_object(_join_texts(message))
     document: dict[str, Any] = talk.notes.get("canvas") or {}
     if message.get("recipient") == "canmore.create_textdoc":
         document = {"name": name_of(call, "name"), "content": text_of(call, "content") or ""}
@@ -200,11 +203,11 @@ def _updated(talk: Talk, content: str, call: Message) -> str:
 
     Patterns are not run as expressions: one may be made so that it takes hours.
     """
-    for update in map(object_of, items_of(call, "updates")):
-        pattern, new = (update or {}).get("pattern"), (update or {}).get("replacement")
+    for update in objects_in(items_of(call, "updates")):
+        pattern, new = update.get("pattern"), update.get("replacement")
         if not isinstance(pattern, str) or not isinstance(new, str):
             continue
-        count = -1 if (update or {}).get("multiple") is True else 1
+        count = -1 if update.get("multiple") is True else 1
         plain = next((text for text in (pattern, re.sub(r"\\(.)", r"\1", pattern)) if text and text in content), None)
         if pattern in _WHOLE:
             content = new
@@ -213,13 +216,6 @@ def _updated(talk: Talk, content: str, call: Message) -> str:
         else:
             talk.skipped.left_out["changes of canvas documents by a pattern"] += 1
     return content
-
-
-def _parsed(text: str) -> dict[str, Any]:
-    try:
-        return object_of(json.loads(text)) or {}
-    except (ValueError, RecursionError):
-        return {}
 
 
 def _join_texts(message: Message) -> str:
@@ -257,11 +253,8 @@ def _shown_mark(kind: str, *fields: str) -> str:
         case "url", [label, *_]:
             return label
         case "entity", [given, *_]:
-            try:
-                names = list_of(json.loads(given))
-            except (ValueError, RecursionError):
-                return ""
-            return names[1] if names and len(names) > 1 and isinstance(names[1], str) else ""
+            names = parse_list(given)
+            return names[1] if len(names) > 1 and isinstance(names[1], str) else ""
         case _:
             return ""
 

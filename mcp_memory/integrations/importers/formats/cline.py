@@ -10,7 +10,6 @@ has the time of each text, for versions without `ts`; `history_item.json` names 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +26,8 @@ from mcp_memory.integrations.importers.parts import (
     THOUGHTS,
     WORDS,
     output_text,
+    parse_object,
+    split_text,
 )
 from mcp_memory.integrations.importers.reader import read_json
 from mcp_memory.integrations.importers.records import (
@@ -36,6 +37,7 @@ from mcp_memory.integrations.importers.records import (
     list_of,
     name_of,
     object_of,
+    objects_in,
     part_of,
     text_of,
 )
@@ -68,7 +70,7 @@ def _parts(message: Message) -> Iterator[dict[str, Any]]:
     content = message.get("content")
     parts = [{"type": "text", "text": content}] if isinstance(content, str) else list_of(content) or []
     split = _user_parts if message.get("role") == "user" else _assistant_parts
-    yield from split([part for part in map(object_of, parts) if part is not None])
+    yield from split(objects_in(parts))
 
 
 def _user_parts(parts: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -107,11 +109,8 @@ def _is_injected(text: str) -> bool:
 
 def _feedback(text: str) -> list[str]:
     """Return the user's words in a result of Roo Code, which is JSON."""
-    try:
-        said = text_of(object_of(json.loads(text)) or {}, "feedback")
-    except (ValueError, RecursionError):
-        return []
-    return [] if said is None else [said]
+    feedback = text_of(parse_object(text), "feedback")
+    return [] if feedback is None else [feedback]
 
 
 def _assistant_parts(parts: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -119,22 +118,21 @@ def _assistant_parts(parts: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         kind = part.get("type")
         if kind == "tool_use":
             yield part
-            if said := text_of(part_of(part, "input"), _SPEAKING.get(str(part.get("name")), "")):
-                yield {"type": WORDS, "text": said}
+            if words := text_of(part_of(part, "input"), _SPEAKING.get(str(part.get("name")), "")):
+                yield {"type": WORDS, "text": words}
         elif kind == "text":
             text, thoughts = _THINKING.subn("", str(part.get("text") or ""))
             yield from ({"type": THOUGHTS} for _ in range(thoughts))
-            at = 0
-            for call in _TOOL_XML.finditer(text):
-                yield {"type": WORDS, "text": text[at : call.start()].strip()}
-                at = call.end()
-                yield {"type": CALL, "name": call[1]}
-                if key := _SPEAKING.get(call[1]):
-                    said = re.search(_FIELD.format(key), call[2], re.DOTALL)
-                    yield {"type": WORDS, "text": said[1].strip() if said else ""}
-            yield {"type": WORDS, "text": text[at:].strip()}
+            yield from split_text(text, _TOOL_XML, _xml_call)
         else:
             yield part
+
+
+def _xml_call(call: re.Match[str]) -> Iterator[dict[str, Any]]:
+    yield {"type": CALL, "name": call[1]}
+    if key := _SPEAKING.get(call[1]):
+        words = re.search(_FIELD.format(key), call[2], re.DOTALL)
+        yield {"type": WORDS, "text": words[1].strip() if words else ""}
 
 
 def _load(path: Path) -> Iterator[SourceValue | ImportProblem]:
@@ -145,7 +143,7 @@ def _load(path: Path) -> Iterator[SourceValue | ImportProblem]:
         return
     shown = list_of(json_at(path.with_name("ui_messages.json"))) or []
     about = object_of(json_at(path.with_name("history_item.json"))) or {}
-    first = next((text for entry in shown if (text := text_of(object_of(entry) or {}, "text"))), None)
+    first = next(filter(None, (text_of(entry, "text") for entry in objects_in(shown))), None)
     task = {
         "id": path.parent.name,
         "task": name_of(about, "task") or first,
@@ -158,12 +156,10 @@ def _load(path: Path) -> Iterator[SourceValue | ImportProblem]:
 
 def _dated(messages: list[Any], shown: list[Any]) -> Iterator[Any]:
     """Yield messages, each with the time of the first text shown after those before that is its own."""
-    entries = [entry for entry in map(object_of, shown) if entry is not None and text_of(entry, "text")]
+    entries = [entry for entry in objects_in(shown) if text_of(entry, "text")]
     texts = [_key(str(entry["text"])) for entry in entries]
     at = 0
-    for message in map(object_of, messages):
-        if message is None:
-            continue
+    for message in objects_in(messages):
         keys = [key for part in _parts(message) if (key := _key(text_of(part, "text") or ""))]
         if "ts" in message or not keys:
             yield message

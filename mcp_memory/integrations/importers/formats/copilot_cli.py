@@ -29,9 +29,18 @@ from mcp_memory.integrations.importers.parts import (
     SUMMARIES,
     THOUGHTS,
     WORDS,
+    call_parts,
 )
-from mcp_memory.integrations.importers.records import find, find_first, items_of, object_of, part_of, text_of
-from mcp_memory.integrations.importers.session_files import chat_records, load_lines, text_at
+from mcp_memory.integrations.importers.records import (
+    find,
+    find_first,
+    items_of,
+    object_of,
+    objects_in,
+    part_of,
+    text_of,
+)
+from mcp_memory.integrations.importers.session_files import beside, chat_records, load_lines, text_at
 
 _USER = ("user.message", "user_input.completed", "user")
 _ASSISTANT = ("assistant.message", "copilot", "tool_call_completed")
@@ -71,12 +80,10 @@ def _session(path: Path, lines: list[Any]) -> dict[str, Any]:
 def _events(lines: Iterable[Any]) -> list[dict[str, Any]]:
     """Return the events in order, those marked that were undone, and those of an older session before them."""
     events: list[dict[str, Any]] = []
-    for line in map(object_of, lines):
-        if line is None:
-            continue
+    for line in objects_in(lines):
         data = part_of(line, "data")
         if line.get("type") == "session.import_legacy":
-            events += filter(None, map(object_of, items_of(data.get("legacySession"), "timeline")))
+            events += filter(None, objects_in(items_of(data.get("legacySession"), "timeline")))
         elif line.get("type") == "session.snapshot_rewind":
             first = next((nth for nth, event in enumerate(events) if event.get("id") == data.get("upToEventId")), None)
             if first is not None:
@@ -132,7 +139,7 @@ def _parts(event: Message) -> Iterator[dict[str, Any]]:
     for file in map(object_of, items_of(data, "attachments")):
         is_image = str(find(file, "mimeType")).startswith("image/")
         yield {"type": IMAGE if is_image else ATTACHED}
-    yield from ({**request, "type": CALL} for request in map(object_of, items_of(data, "toolRequests")) if request)
+    yield from call_parts(data.get("toolRequests"))
 
 
 CHAT = Chat(
@@ -158,6 +165,6 @@ FORMAT = Format(
     unit="lines",
     matches=any_line(_matches),
     load=load_lines(_session),
-    parts=lambda path: [path.with_name("workspace.yaml")],
+    parts=beside("workspace.yaml"),
     records=chat_records(CHAT),
 )

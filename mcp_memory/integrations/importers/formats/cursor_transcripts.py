@@ -14,9 +14,10 @@ from datetime import datetime
 from typing import Any
 
 from mcp_memory.integrations.importers.chat import Chat, Message
-from mcp_memory.integrations.importers.format import AnyRecord, Format, any_line, has
-from mcp_memory.integrations.importers.parts import IMAGE, INJECTED, SUB_AGENTS, WORDS
-from mcp_memory.integrations.importers.records import SkippedParts, SourceValue, find, items_of, list_of, object_of
+from mcp_memory.integrations.importers.format import Format, any_line, has
+from mcp_memory.integrations.importers.parts import IMAGE, INJECTED, WORDS
+from mcp_memory.integrations.importers.records import find, items_of, list_of, object_of, objects_in
+from mcp_memory.integrations.importers.session_files import chat_records
 
 _QUERY = re.compile(r"<user_query>\n?(.*?)\n?</user_query>", re.DOTALL)
 _TIME = re.compile(
@@ -43,7 +44,7 @@ def _parts(message: Message) -> Iterator[Any]:
 
 def _dated(lines: Any) -> Iterator[Any]:
     """Yield the lines as a conversation, with the times that are in the texts."""
-    yield [{**line, "ts": _said_at(line)} for line in map(object_of, list_of(lines) or []) if line is not None]
+    yield [{**line, "ts": _said_at(line)} for line in objects_in(list_of(lines) or [])]
 
 
 def _said_at(line: Message) -> str | None:
@@ -59,14 +60,6 @@ def _said_at(line: Message) -> str | None:
         return None
 
 
-def transcript_records(source: SourceValue, skipped: SkippedParts) -> Iterator[AnyRecord]:
-    """Yield the records of a transcript, unless it is a sub-agent's."""
-    if "/subagents/" in source.path:
-        skipped.left_out[SUB_AGENTS] += len(list_of(source.value) or [])
-    else:
-        yield from _CHAT.records(source, skipped)
-
-
 _CHAT = Chat(
     client="cursor",
     expected="transcript of Cursor",
@@ -80,6 +73,8 @@ _CHAT = Chat(
     split=_parts,
     joined="\n\n",
 )
+
+transcript_records = chat_records(_CHAT, sub_agent=lambda source: "/subagents/" in source.path)
 
 FORMAT = Format(
     title="a transcript of Cursor's agent",

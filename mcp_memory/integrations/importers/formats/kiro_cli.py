@@ -26,7 +26,7 @@ def _session(path: Path, lines: list[Any]) -> dict[str, Any]:
 
 
 def _parts(line: Message) -> Iterator[Any]:
-    for part in map(object_of, items_of(part_of(line, "data"), "content")):
+    for part in items_of(part_of(line, "data"), "content"):
         kind, data = find(part, "kind"), find(part, "data")
         match kind:
             case "text":
@@ -34,7 +34,7 @@ def _parts(line: Message) -> Iterator[Any]:
             case "toolUse":
                 yield {**(object_of(data) or {}), "type": CALL, "id": find(data, "toolUseId")}
             case "toolResult":
-                outputs = [output_text(find(one, "data")) for one in items_of(data, "content")]
+                outputs = [output_text(find(item, "data")) for item in items_of(data, "content")]
                 yield {"type": RESULT, "id": find(data, "toolUseId"), "output": "\n".join(outputs)}
             case _:
                 yield {"type": str(kind)}

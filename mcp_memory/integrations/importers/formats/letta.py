@@ -21,6 +21,7 @@ from mcp_memory.integrations.importers.records import (
     find,
     items_of,
     object_of,
+    objects_in,
     place_inside,
     text_of,
 )
@@ -30,9 +31,8 @@ _SPEAKS = "send_message"
 
 def _agents(value: Any) -> Iterator[Any]:
     """Yield the agents, with ids of their own: in every file the first is `agent-0`."""
-    for agent in map(object_of, items_of(value, "agents")):
-        if agent is not None:
-            yield {**agent, "id": f"{agent.get('name')}/{agent.get('id')}"}
+    for agent in objects_in(items_of(value, "agents")):
+        yield {**agent, "id": f"{agent.get('name')}/{agent.get('id')}"}
 
 
 def letta_records(source: SourceValue, skipped: SkippedParts) -> Iterator[AnyRecord]:

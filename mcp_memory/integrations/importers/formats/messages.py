@@ -20,7 +20,16 @@ from mcp_memory.core.types import Role
 from mcp_memory.integrations.importers.chat import Chat, Message
 from mcp_memory.integrations.importers.format import Format
 from mcp_memory.integrations.importers.parts import CALL, PARTS, THOUGHTS
-from mcp_memory.integrations.importers.records import ROLES, find, find_first, items_of, list_of, object_of, part_of
+from mcp_memory.integrations.importers.records import (
+    ROLES,
+    find,
+    find_first,
+    items_of,
+    list_of,
+    object_of,
+    objects_in,
+    part_of,
+)
 
 CITATIONS = "citations"
 _LISTS = (
@@ -83,7 +92,7 @@ def _conversations(value: Any) -> Iterator[Any]:
     items = [value] if path == "choices" else list_of(value) or list_of(find(thing, path)) or []
     if "choices" in part_of(thing, "response"):
         items = [*items, thing["response"]]
-    messages = [_message(message) for message in map(object_of, items) if message]
+    messages = [_message(message) for message in objects_in(items) if message]
     if thing.get("object") == "response":
         messages = [{"created_at": thing.get("created_at"), **message} for message in messages]
     own_id = None if thing.get("object") == "response" or path == "choices" else thing.get("id")

@@ -11,20 +11,16 @@ from typing import Any
 from mcp_memory.integrations.importers.chat import Chat
 from mcp_memory.integrations.importers.format import Format
 from mcp_memory.integrations.importers.formats.transcripts import shown_time
-from mcp_memory.integrations.importers.records import find, items_of, list_of, object_of
+from mcp_memory.integrations.importers.records import find, items_of, list_of, objects_in
 
 _STORE = "chat-next-web-store"
 NOTICES = "notices of the program"
 
 
 def _sessions(value: Any) -> Iterator[Any]:
-    for session in map(object_of, items_of(find(value, _STORE), "sessions")):
-        messages = [
-            {**message, "ts": shown_time(str(message.get("date")))}
-            for message in map(object_of, items_of(session, "messages"))
-            if message is not None
-        ]
-        yield {**(session or {}), "messages": messages}
+    for session in objects_in(items_of(find(value, _STORE), "sessions")):
+        messages = objects_in(items_of(session, "messages"))
+        yield {**session, "messages": [{**one, "ts": shown_time(str(one.get("date")))} for one in messages]}
 
 
 FORMAT = Format(

@@ -28,7 +28,7 @@ from mcp_memory.integrations.importers.records import (
     object_of,
     part_of,
 )
-from mcp_memory.integrations.importers.session_files import chat_records, json_at, load_lines
+from mcp_memory.integrations.importers.session_files import beside, chat_records, json_at, load_lines
 
 _BLOCK = re.compile(
     r"^Context: ⟦openclaw:ctx⟧\n.*\Z"
@@ -152,6 +152,6 @@ FORMAT = Format(
     path=r"^(?!.*\.jsonl\.deleted\.)",
     matches=first_line(lambda line: find(line, "type") == "session" and has("id")(line)),
     load=load_lines(_session),
-    parts=lambda path: [path.with_name("sessions.json")],
+    parts=beside("sessions.json"),
     records=_records,
 )

@@ -17,14 +17,22 @@ from mcp_memory.core.types import Role
 from mcp_memory.integrations.importers.chat import Chat, Message
 from mcp_memory.integrations.importers.format import AnyRecord, Format, any_line
 from mcp_memory.integrations.importers.parts import BRANCHES, HIDDEN, THOUGHTS
-from mcp_memory.integrations.importers.records import SkippedParts, SourceValue, find, items_of, list_of, object_of
+from mcp_memory.integrations.importers.records import (
+    SkippedParts,
+    SourceValue,
+    find,
+    items_of,
+    list_of,
+    object_of,
+    objects_in,
+)
 
 _DATE = re.compile(r"(\d{4}-\d\d-\d\d) ?@(\d\d)h ?(\d\d)m(?: ?(\d\d)s)?")
 
 
 def sillytavern_records(source: SourceValue, skipped: SkippedParts) -> Iterator[AnyRecord]:
     """Yield the records of a chat. Versions of a message that are not shown are counted."""
-    lines = [line for line in map(object_of, list_of(source.value) or []) if line is not None]
+    lines = objects_in(list_of(source.value) or [])
     skipped.left_out[BRANCHES] += sum(max(0, len(items_of(line, "swipes")) - 1) for line in lines)
     header = next((line for line in lines if "mes" not in line), dict[str, Any]())
     messages = [{**line, "send_date": _time(line.get("send_date"))} for line in lines if "mes" in line]

@@ -25,7 +25,7 @@ from typing import Any
 
 from mcp_memory.integrations.importers.chat import Chat, Message
 from mcp_memory.integrations.importers.format import Format
-from mcp_memory.integrations.importers.parts import CALL, COMMANDS, RESULT, WORDS
+from mcp_memory.integrations.importers.parts import CALL, COMMANDS, RESULT, split_text
 
 _SOURCES = "lists of sources"
 _USERS = ("user", "you", "human", "me", "prompt", "message from you")
@@ -219,15 +219,11 @@ _OUTPUT = re.compile(r"\A([\w:. -]{1,80})\((.*?)\)?\n⎿ (.*)\Z", re.DOTALL)
 
 
 def _parts(message: Message) -> Iterator[dict[str, Any]]:
-    text, at = str(message.get("text")), 0
+    text = str(message.get("text"))
     if output := _OUTPUT.match(text):
         yield {"type": RESULT, "name": output[1], "args": {"call": output[2]}, "output": output[3].strip()}
         return
-    for inner in _TOOL.finditer(text):
-        yield {"type": WORDS, "text": text[at : inner.start()].strip()}
-        yield {"type": CALL, "name": inner["name"]}
-        at = inner.end()
-    yield {"type": WORDS, "text": text[at:].strip()}
+    yield from split_text(text, _TOOL, lambda tool: [{"type": CALL, "name": tool["name"]}])
     if message.get("sources"):
         yield {"type": _SOURCES}
 

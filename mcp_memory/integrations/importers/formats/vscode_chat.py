@@ -31,7 +31,15 @@ from mcp_memory.integrations.importers.parts import (
     THOUGHTS,
     WORDS,
 )
-from mcp_memory.integrations.importers.records import find, find_first, items_of, object_of, part_of, text_of
+from mcp_memory.integrations.importers.records import (
+    find,
+    find_first,
+    items_of,
+    object_of,
+    objects_in,
+    part_of,
+    text_of,
+)
 from mcp_memory.integrations.importers.session_files import chat_records, load_document
 
 _EDITS = ("codeblockUri", "textEditGroup", "notebookEditGroup")
@@ -41,12 +49,13 @@ _FENCE = re.compile(r"\s*`{3,}\w*\s*")
 def with_messages(path: Path, value: Any) -> dict[str, Any]:
     """Return a session with its messages: two for each request."""
     session = object_of(value) or {}
-    requests = [request for request in map(object_of, items_of(session, "requests")) if request is not None]
     is_stored = path.suffix == ".json" and path.parent.name.lower().endswith("chatsessions")
     return {
         **session,
         "is_copy": is_stored and path.with_suffix(".jsonl").exists(),
-        "messages": [one for request in requests for one in _messages(request)],
+        "messages": [
+            message for request in objects_in(items_of(session, "requests")) for message in _messages(request)
+        ],
     }
 
 
@@ -84,13 +93,13 @@ def _left_out(message: Message) -> str | None:
 def _parts(message: Message) -> Iterator[Any]:
     if message.get("role") == "user":
         yield {"type": WORDS, "text": message.get("text") or ""}
-        for file in map(object_of, items_of(message, "files")):
+        for file in items_of(message, "files"):
             is_ours = find(file, "automaticallyAdded") is True
             yield {"type": INJECTED if is_ours else IMAGE if find(file, "kind") == "image" else ATTACHED}
         return
     calls = list(_calls(object_of(message.get("metadata")) or {}))
     yield from calls
-    parts = [part for part in map(object_of, items_of(message, "response")) if part is not None]
+    parts = objects_in(items_of(message, "response"))
     sentence = ""
     for nth, part in enumerate(parts):
         text = None if part.get("subAgentInvocationId") else _text(part)
@@ -122,9 +131,8 @@ def _calls(metadata: Message) -> Iterator[dict[str, Any]]:
     """Yield the calls of tools with their results, as the model saw them."""
     results = part_of(metadata, "toolCallResults")
     for answer in items_of(metadata, "toolCallRounds"):
-        for call in map(object_of, items_of(answer, "toolCalls")):
-            if call is not None:
-                yield {**call, "type": CALL, "output": find(results.get(str(call.get("id"))), "content")}
+        for call in objects_in(items_of(answer, "toolCalls")):
+            yield {**call, "type": CALL, "output": find(results.get(str(call.get("id"))), "content")}
 
 
 def _text(part: Message) -> str | None:

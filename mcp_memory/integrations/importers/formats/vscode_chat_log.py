@@ -13,7 +13,7 @@ from typing import Any
 
 from mcp_memory.integrations.importers.format import Format, first_line, has
 from mcp_memory.integrations.importers.formats.vscode_chat import CHAT, with_messages
-from mcp_memory.integrations.importers.records import find, items_of, list_of, object_of
+from mcp_memory.integrations.importers.records import find, items_of, list_of, object_of, objects_in
 from mcp_memory.integrations.importers.session_files import chat_records, load_lines
 
 
@@ -21,9 +21,7 @@ def _session(path: Path, lines: list[Any]) -> dict[str, Any]:
     """Return the session after all changes, with the requests that were undone."""
     state: Any = {}
     gone: dict[str, Any] = {}
-    for line in map(object_of, lines):
-        if line is None:
-            continue
+    for line in objects_in(lines):
         before = list(items_of(state, "requests")) if line.get("k") == ["requests"] else []
         state = line.get("v") if line.get("kind") == 0 else _changed(state, line)
         gone |= {str(find(request, "requestId")): request for request in before}
