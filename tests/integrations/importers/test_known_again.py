@@ -96,6 +96,17 @@ def test_a_file_that_was_moved_and_has_grown_goes_on_in_its_session(tmp_path: Pa
     assert contents(home) == {"history": ["Bees swarm.", "They left."]}
 
 
+def test_gemini_activities_that_are_exported_as_json_and_as_html_are_stored_once(tmp_path: Path) -> None:
+    fixtures, home = Path(__file__).parents[3] / "fixtures" / "imports", tmp_path / "home"
+    [json_file] = (fixtures / "gemini-takeout").rglob("MyActivity.json")
+    [html_file] = (fixtures / "gemini-takeout-html").rglob("MyActivity.html")
+    brought(home, json_file)
+    before = contents(home)
+    done = brought(home, html_file)
+    assert (done.stored, done.duplicates) == (0, 4)
+    assert contents(home) == before
+
+
 def test_turns_of_an_earlier_version_are_recognised(
     tmp_path: Path, file: File, monkeypatch: pytest.MonkeyPatch
 ) -> None:

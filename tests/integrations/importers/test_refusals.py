@@ -49,6 +49,12 @@ def test_markdown_of_no_known_format_is_an_error(file: File, tmp_path: Path) -> 
     assert said.startswith("looks like Markdown, which is of no known format. `mcp-memory import --help`")
 
 
+@pytest.mark.parametrize(("prompt", "response"), [("## Prompt", "## Response"), ("**Prompt:**", "**Response:**")])
+def test_a_prompt_library_is_not_a_chat(prompt: str, response: str, file: File, tmp_path: Path) -> None:
+    text = f"# Prompts\n\n{prompt}\nSummarise this in ten words.\n\n{response}\nTen words.\n"
+    assert "Markdown, which is of no known format" in refused(file(text.encode(), "prompts.md"), tmp_path)
+
+
 @pytest.mark.parametrize(
     ("name", "data", "what"),
     [

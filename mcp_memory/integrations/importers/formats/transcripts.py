@@ -74,7 +74,18 @@ def _is_transcript(value: str) -> bool:
         return True
     if _COPILOT.search(text) and re.match(r"[^\s:][^:\n]{0,38}: ", text):
         return True
-    return bool(_LOGGED.match(text)) or _has_headers(text)
+    return bool(_LOGGED.match(text)) or (_has_headers(text) and not _is_prompt_library(text))
+
+
+def _is_prompt_library(text: str) -> bool:
+    """Return whether the headers name texts, `Prompt` and `Response`, and no speaker.
+
+    Of the programs that write chats, only ChatGPT Exporter uses these names, as `## Prompt:`, and `llm logs`.
+    """
+    headers = [header for _, header in _headers(text.splitlines())]
+    return all(header["who"].lower() in ("prompt", "response") for header in headers) and not all(
+        header["mark"] == "## " and header["colon"] for header in headers
+    )
 
 
 def _has_headers(text: str) -> bool:
