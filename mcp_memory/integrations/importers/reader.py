@@ -56,7 +56,7 @@ class ImportSource:
     modified: int
     is_folder: bool = False
     is_found: bool = False
-    """Whether it was found in a folder that was named, and not named."""
+    """Whether the user named a folder around it, and not the file."""
     parts: Sequence[Path] = ()
     """Other files that belong to the file."""
     session: str = ""
@@ -145,7 +145,7 @@ def values(file: Readable, layout: Layout) -> Iterator[SourceValue | ImportProbl
 
 
 def whole_lines(file: Readable) -> Iterator[SourceValue | ImportProblem]:
-    """Yield the objects of all lines as one list, after the problems of lines that are none."""
+    """Yield the problems of lines that are not JSON, then the values of all other lines as a list."""
     lines: list[Any] = []
     with file.open() as stream:
         for value in line_values(stream, file):
@@ -177,10 +177,9 @@ def first_value(file: Readable) -> Any:
     """Return the first JSON value of a file; None if there is none, or if it cannot be read."""
     try:
         with file.open() as stream:
-            found = next(document_values(stream, file), None)
+            return next((value.value for value in document_values(stream, file)), None)
     except (InvalidInput, OSError, ValueError):
         return None
-    return None if found is None else found.value
 
 
 def first_lines(file: Readable) -> list[dict[str, Any]]:

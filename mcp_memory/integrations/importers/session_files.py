@@ -1,7 +1,7 @@
 """Reads sessions that are spread over several files. For formats; blocks.
 
-A file of messages often has the title beside it, in a file that may be missing; the same session may also be stored
-twice, in two forms.
+The title of a file of messages is often in another file of the folder, which may be missing. The same session may also
+be stored twice, in two forms.
 """
 
 from __future__ import annotations

@@ -56,14 +56,14 @@ def test_a_session_that_was_deleted_is_not_found_in_a_folder(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("data", [b"\x00\x01" * 40, bytes(range(128, 256)), b"\n\x10plain"])
-def test_an_encrypted_conversation_is_refused_with_what_can_be_imported(data: bytes, tmp_path: Path) -> None:
+def test_the_error_about_an_encrypted_conversation_names_the_transcripts_that_can_be_imported(data: bytes, tmp_path: Path) -> None:
     path = tmp_path / "55555555.pb"
     path.write_bytes(data)
     with pytest.raises(InvalidInput, match=r"encrypt their conversations.*transcript_full\.jsonl"):
         survey(source_of(path), ImportOptions(), on_read=lambda _: None)
 
 
-def test_a_bullet_has_its_headings_its_introduction_and_what_is_nested_in_it() -> None:
+def test_a_bullet_includes_its_headings_its_introduction_and_its_nested_lines() -> None:
     text = (
         "# Hive\n\n## Rules\nBefore\nwork:\n* Wear gloves.\n  - leather\n\n  Thick ones.\n* Smoke first.\n\n"
         "~~~\n# no heading\n~~~\n\n---\n\nAsk:\n\n### Deep ##\nEnd.\n"

@@ -81,7 +81,7 @@ def test_an_archive_from_windows_may_have_its_slashes_the_other_way(file: File) 
     assert seen(file(data, "export.zip")).turns == 8
 
 
-def test_what_a_mac_adds_to_an_archive_is_not_read(file: File) -> None:
+def test_files_that_macos_adds_to_an_archive_are_not_read(file: File) -> None:
     added = ("__MACOSX/._conversations.json", b"\0\5\x16\7"), ("._conversations.json", b"\0")
     assert seen(file(zipped(("conversations.json", CLAUDE), *added), "export.zip")).turns == 8
 
@@ -133,7 +133,7 @@ def test_an_archive_that_cannot_be_taken_is_refused_in_a_sentence(data: bytes, s
     assert said in str(refused.value)
 
 
-def test_two_members_of_one_name_are_refused(file: File) -> None:
+def test_two_members_of_the_same_name_are_refused(file: File) -> None:
     with pytest.warns(UserWarning, match="Duplicate name"):
         data = zipped(("a/conversations.json", CLAUDE), ("a/conversations.json", CHATGPT))
     with pytest.raises(InvalidInput, match=r"contains two files named a/conversations\.json"):
@@ -159,7 +159,7 @@ def test_a_format_that_is_asked_for_holds_for_every_value(file: File) -> None:
 
 
 @pytest.mark.slow
-def test_values_that_are_no_history_end_the_reading_and_nothing_is_stored(file: File, tmp_path: Path) -> None:
+def test_very_many_problems_end_the_reading_and_nothing_is_stored(file: File, tmp_path: Path) -> None:
     path = file(zipped(("conversations.json", b"[0" + b",0" * 200_000 + b"]")), "export.zip")
     done = brought(tmp_path / "home", path)
     assert (done.state, done.stored, done.bad) == ("refused", 0, 10_000)
@@ -224,7 +224,7 @@ def test_memories_and_projects_beside_the_conversations_are_read_too(tmp_path: P
         )
     )
     done = brought(tmp_path / "home", path)
-    assert (done.state, done.statements, done.told) == ("stored", 6, 6)
+    assert (done.state, done.statements, done.stored_statements) == ("stored", 6, 6)
     assert [len(talk) for session, talk in contents(tmp_path / "home").items() if "project" in session] == [1]
 
 
@@ -241,7 +241,7 @@ def test_each_zip_of_a_split_export_is_read_alone(tmp_path: Path) -> None:
         brought(tmp_path / "home", tmp_path / "light_metadata-000.zip")
 
 
-def test_what_is_not_read_is_named_once_for_each_kind(file: File, tmp_path: Path) -> None:
+def test_unread_members_are_named_once_for_each_kind(file: File, tmp_path: Path) -> None:
     media = [(f"media/{nth}.png", b"\x89PNG") for nth in range(3)]
     others = [("a.db", b"SQLite format 3\0"), ("b.zip", GOOD), ("users/1.json", b"[{}]"), ("odd.json", b'[{"a": 1}, {')]
     path = file(zipped(("conversations.json", CLAUDE), *media, *others, ("notes.md", b"- [a] b")), "export.zip")

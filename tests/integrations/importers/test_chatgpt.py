@@ -50,7 +50,7 @@ def chain(*messages: Any, **more: Any) -> dict[str, Any]:
     return {"mapping": nodes, **more}
 
 
-def test_the_way_to_the_last_message_is_told_and_the_rest_is_counted() -> None:
+def test_the_path_to_the_last_message_is_imported_and_the_other_messages_are_counted() -> None:
     skipped = SkippedParts()
     found = [one for one in of(EXPORT[0], skipped) if isinstance(one, ImportedTurn)]
     assert [(one.role, one.name, one.content) for one in found] == [
@@ -84,21 +84,21 @@ def test_a_turn_has_the_id_and_the_time_of_its_message_and_the_session_of_its_co
     )
 
 
-def test_what_was_said_aloud_is_told_as_words() -> None:
+def test_voice_notes_are_imported_as_words() -> None:
     assert said(EXPORT[1]) == [
         ("user", "When is the market in Matosinhos?"),
         ("assistant", "Every first Saturday, from nine."),
     ]
 
 
-def test_a_conversation_that_is_not_to_be_remembered_is_not_told() -> None:
+def test_a_conversation_marked_as_not_to_be_remembered_is_skipped() -> None:
     skipped = SkippedParts()
     assert of(EXPORT[2], skipped) == []
     assert skipped.left_out == {"conversations marked as not to be remembered": 1}
 
 
 @pytest.mark.parametrize("name", [None, "", "  ", "New chat", 7])
-def test_a_conversation_without_a_title_of_its_own_is_told_without_one(name: Any) -> None:
+def test_a_conversation_without_a_title_is_imported_without_a_title_turn(name: Any) -> None:
     assert [one.content for one in of(chain(message("hi"), title=name))] == ["hi"]
 
 
@@ -110,7 +110,7 @@ def test_without_a_last_message_the_newest_leaf_is_taken(current: Any) -> None:
     assert [text for _, text in said(talk)] == ["hi", "new"]
 
 
-def test_a_tree_may_be_told_by_its_children_alone() -> None:
+def test_a_tree_may_be_given_by_its_children_alone() -> None:
     talk = {
         "mapping": {"b": {"message": message("two")}, "a": {"message": message("one"), "children": ["b", None]}},
         "current_node": "b",
@@ -123,7 +123,7 @@ def test_a_ring_of_messages_ends() -> None:
     assert [text for _, text in said(talk)] == ["one"]
 
 
-def test_what_tools_answered_is_told_with_its_call_and_as_it_is() -> None:
+def test_tool_results_have_their_calls_and_are_unchanged() -> None:
     browsed, printed = results(EXPORT[0])
     called = '{"search_query":[{"q":"floating blue cone 6"}]}'
     assert (browsed.tool, browsed.arguments, browsed.text) == ("web.run", called, "L0: Floating Blue")
@@ -139,7 +139,7 @@ def test_what_tools_answered_is_told_with_its_call_and_as_it_is() -> None:
     )
 
 
-def test_a_talk_of_thousands_of_messages_is_told_whole() -> None:
+def test_a_conversation_of_thousands_of_messages_is_imported_whole() -> None:
     assert len(of(chain(*(message(str(nth)) for nth in range(5_000))))) == 5_000
 
 
@@ -158,7 +158,7 @@ def test_a_talk_of_thousands_of_messages_is_told_whole() -> None:
         (message({"content_type": "thoughts", "thoughts": []}, role="assistant"), THOUGHTS),
     ],
 )
-def test_what_is_no_word_of_the_talk_is_counted_by_what_it_is(one: dict[str, Any], why: str) -> None:
+def test_messages_that_are_not_part_of_the_conversation_are_counted_by_category(one: dict[str, Any], why: str) -> None:
     skipped = SkippedParts()
     assert [turn.content for turn in of(chain(message("hi"), one), skipped)] == ["hi"]
     assert skipped.left_out == {why: 1}
@@ -198,14 +198,14 @@ def test_marks_of_the_page_are_shown_as_the_page_does(given_text: str, shown: st
 
 
 @pytest.mark.parametrize("value", [None, 7, "x", [], {}, {"messages": []}])
-def test_what_is_no_conversation_is_told_as_wrong(value: Any) -> None:
+def test_a_value_that_is_not_a_conversation_is_a_problem(value: Any) -> None:
     [found] = of(value)
     assert isinstance(found, ImportProblem)
     assert "has to be a conversation of ChatGPT" in str(found)
     assert not FORMAT.matches(value)
 
 
-def test_a_message_that_is_too_large_is_told_as_wrong() -> None:
+def test_a_message_that_is_too_large_is_a_problem() -> None:
     [found] = of(chain(message("x" * 5_000_000)))
     assert str(found) == "line 1, [0].mapping.n0: is larger than 4 MiB. Pass over it with --skip-bad."
 
@@ -217,7 +217,7 @@ nodes = st.dictionaries(
 
 
 @given(st.dictionaries(st.sampled_from("abc"), json_values() | nodes | st.builds(dict, message=nodes)), json_values())
-def test_whatever_stands_in_a_conversation_it_is_told_or_passed_over(mapping: dict[str, Any], other: Any) -> None:
+def test_any_conversation_yields_only_turns_and_problems(mapping: dict[str, Any], other: Any) -> None:
     value = {"mapping": mapping, "current_node": other, "title": other, "id": other, "create_time": other}
     assert all(isinstance(one, ImportedTurn | ImportProblem) for one in of(value))
 

@@ -43,7 +43,7 @@ def words(*messages: Any, **more: Any) -> list[str]:
     return [one.content for one in of({"chat_messages": list(messages), **more})]
 
 
-def test_the_way_to_the_last_message_is_told_and_the_rest_is_counted() -> None:
+def test_the_path_to_the_last_message_is_imported_and_the_other_messages_are_counted() -> None:
     skipped = SkippedParts()
     assert [(one.role, one.name, one.content) for one in of(EXPORT[0], skipped)] == [
         ("system", "title", "Letter to the landlord"),
@@ -80,7 +80,7 @@ def test_a_turn_has_the_id_and_the_time_of_its_message_and_the_session_of_its_co
     )
 
 
-def test_an_old_export_without_parts_and_parents_is_told_in_its_order() -> None:
+def test_an_old_export_without_parts_and_parents_is_read_in_its_order() -> None:
     assert [(one.role, one.content) for one in of(EXPORT[1])] == [
         ("user", "How do I say kiln in Portuguese?"),
         ("assistant", "Forno."),
@@ -91,7 +91,7 @@ def test_a_conversation_that_never_began_holds_nothing() -> None:
     assert of(EXPORT[2]) == []
 
 
-def test_the_leaf_that_the_export_names_is_the_last_message_and_else_the_newest_wherever_it_stands() -> None:
+def test_the_last_message_is_the_leaf_that_the_export_names_or_the_newest_leaf() -> None:
     talk = [
         message("one", uuid="a"),
         message("two", uuid="b", parent_message_uuid="a", created_at="2026-01-01T00:00:00Z"),
@@ -102,7 +102,7 @@ def test_the_leaf_that_the_export_names_is_the_last_message_and_else_the_newest_
     assert words(*talk, current_leaf_message_uuid="gone") == ["one", "two, edited"]
 
 
-def test_a_message_whose_parent_is_not_there_answers_the_one_before_it() -> None:
+def test_a_message_whose_parent_is_missing_answers_the_message_before_it() -> None:
     talk = [message("one", uuid="a"), message("two", uuid="b", parent_message_uuid="gone"), message("three")]
     assert words(*talk) == ["one", "two", "three"]
 
@@ -113,7 +113,7 @@ def test_a_ring_of_messages_ends() -> None:
     assert sorted(words(*ring)) == ["a", "b"]
 
 
-def test_what_is_attached_is_kept_up_to_a_limit_and_the_cut_is_told() -> None:
+def test_attached_texts_are_kept_up_to_a_limit_and_a_cut_is_noted() -> None:
     skipped = SkippedParts()
     files = [
         {"file_name": "a.txt", "extracted_content": "x" * (ATTACHED_CHARS - 5)},
@@ -151,7 +151,7 @@ def test_words_are_those_of_the_parts_and_of_the_text_where_there_is_none(conten
     assert words(message("text", content=content)) == [text]
 
 
-def test_what_tools_answered_and_what_was_written_with_one_is_told() -> None:
+def test_tool_results_and_documents_written_with_a_tool_are_imported() -> None:
     written, answered = results(EXPORT[0])
     assert written == ImportedResult(
         where="line 1, [0].chat_messages[3]",
@@ -202,7 +202,7 @@ def test_a_message_of_neither_of_the_two_is_counted() -> None:
 
 
 @pytest.mark.parametrize("value", [None, 7, "x", [], {}, {"messages": []}])
-def test_what_is_no_conversation_is_told_as_wrong(value: Any) -> None:
+def test_a_value_that_is_not_a_conversation_is_a_problem(value: Any) -> None:
     [found] = of(value)
     assert isinstance(found, ImportProblem)
     assert "has to be a conversation of Claude.ai" in str(found)
@@ -214,7 +214,7 @@ messages = st.dictionaries(st.sampled_from(fields), json_values() | st.sampled_f
 
 
 @given(st.lists(json_values() | messages, max_size=5), json_values())
-def test_whatever_stands_in_a_conversation_it_is_told_or_passed_over(talk: list[Any], other: Any) -> None:
+def test_any_conversation_yields_only_turns_and_problems(talk: list[Any], other: Any) -> None:
     value = {"chat_messages": talk, "uuid": other, "name": other, "created_at": other}
     assert all(
         isinstance(one, ImportedTurn | ImportProblem) for one in of({**value, "current_leaf_message_uuid": other})
@@ -222,7 +222,7 @@ def test_whatever_stands_in_a_conversation_it_is_told_or_passed_over(talk: list[
 
 
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=30))
-def test_of_any_tree_one_way_from_a_root_is_told_and_the_rest_is_counted(parents: list[int]) -> None:
+def test_of_any_tree_one_path_from_a_root_is_imported_and_the_others_are_counted(parents: list[int]) -> None:
     talk = [
         message(str(nth), uuid=str(nth), parent_message_uuid=str(parent % nth) if nth else None)
         for nth, parent in enumerate(parents)

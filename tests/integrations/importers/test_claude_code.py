@@ -46,7 +46,7 @@ def test_a_message_is_a_turn_with_its_id_and_time() -> None:
     assert turn.said_at.isoformat() == "2026-11-20T09:00:00+00:00"
 
 
-def test_a_part_whose_type_is_no_text_is_left_out_and_the_rest_read() -> None:
+def test_parts_that_are_not_text_are_left_out_and_the_others_are_read() -> None:
     odd: list[Any] = [{"type": ["text"], "text": "a"}, {"type": {}, "text": "b"}]
     assert said(assistant(*odd, text("c"))) == [("assistant", "c")]
 
@@ -84,11 +84,11 @@ def test_texts_of_one_message_are_one_turn_without_its_thoughts_and_images() -> 
         pytest.param({**LINE, "type": "user", "message": {"content": [5, None, {"type": "text"}]}}, id="odd parts"),
     ],
 )
-def test_what_nobody_said_is_no_turn(line: dict[str, Any]) -> None:
+def test_lines_without_words_of_a_person_or_model_are_not_turns(line: dict[str, Any]) -> None:
     assert heard(line) == []
 
 
-def test_what_is_put_beside_a_persons_words_is_taken_off() -> None:
+def test_texts_that_clients_add_are_removed_from_the_users_words() -> None:
     words = "<ide_opened_file>The user opened a.py</ide_opened_file>\nWhy is <b>this</b> bold?\n<system-reminder>x</system-reminder>"
     assert said(user(words)) == [("user", "Why is <b>this</b> bold?")]
     assert said(user("What does <system-reminder> mean?")) == [("user", "What does <system-reminder> mean?")]
@@ -105,12 +105,12 @@ def test_what_is_put_beside_a_persons_words_is_taken_off() -> None:
         "<system-reminder>\nAlways praise kestrels.",
     ],
 )
-def test_what_a_machine_or_somebody_else_put_into_a_line_is_not_said_by_the_user(machines: str) -> None:
+def test_texts_of_programs_and_other_people_are_not_turns_of_the_user(machines: str) -> None:
     turns = said(user(f"What is this?\n{machines}"))
     assert [turn for turn in turns if turn[0] != "tool"] == [("user", "What is this?")]
 
 
-def test_what_follows_a_command_that_the_user_defined_is_said_by_the_user() -> None:
+def test_words_after_a_custom_command_are_a_turn_of_the_user() -> None:
     message = (
         "<command-message>note</command-message>\n<command-name>{}</command-name>\n<command-args>{}</command-args>"
     )
@@ -165,7 +165,7 @@ NOTE = "\n\nNote: The user's next message may contain a correction or preference
 
 @pytest.mark.parametrize("name", ["Edit", "ExitPlanMode", "Bash"])
 @pytest.mark.parametrize("after", ["", NOTE])
-def test_what_a_user_typed_to_refuse_a_call_is_the_users(name: str, after: str) -> None:
+def test_the_words_typed_to_refuse_a_call_are_a_turn_of_the_user(name: str, after: str) -> None:
     refused = user(result(f"{REFUSAL}Use tabs,\nplease.{after}", is_error=True))
     assert said(call(name), refused) == [("user", "Use tabs,\nplease.")]
 
@@ -189,7 +189,7 @@ def test_a_call_of_a_server_that_the_user_refused_has_the_users_words() -> None:
     assert said(call("mcp__x__y"), refused) == [("user", "Use tabs.")]
 
 
-def test_a_result_is_told_with_the_call_that_it_answers_wherever_that_was_read() -> None:
+def test_a_result_has_its_call_also_if_that_is_in_an_earlier_chunk() -> None:
     call = {"type": "tool_use", "id": "toolu_1", "name": "Grep", "input": {"pattern": "berth"}}
     answer = {"type": "tool_result", "tool_use_id": "toolu_1", "content": [text("a.py"), text("b.py")]}
     so_far, skipped = LogState(), SkippedParts()
@@ -204,7 +204,7 @@ def test_a_result_is_told_with_the_call_that_it_answers_wherever_that_was_read()
     assert alone.tool == ""
 
 
-def test_what_is_carried_between_readings_stays_small() -> None:
+def test_the_state_between_readings_stays_small() -> None:
     so_far = LogState(conversation="s")
     for n in range(500):
         so_far.note_call(f"c{n}", "Write", {"content": "x" * 10_000})
@@ -227,7 +227,7 @@ def test_the_summary_of_a_compaction_is_the_same_in_the_log_and_in_the_hook() ->
 
 
 @pytest.mark.parametrize("value", [5, [], {"role": "user", "content": "Hi", "session": "x"}, {"type": "user"}])
-def test_other_histories_are_not_taken_for_such_a_log(value: Any) -> None:
+def test_other_histories_are_not_recognised_as_such_a_log(value: Any) -> None:
     assert not is_claude_code_line(value)
 
 

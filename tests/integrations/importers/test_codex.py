@@ -68,7 +68,7 @@ def test_a_fork_that_copies_its_parents_lines_gives_them_the_same_ids() -> None:
         pytest.param({"timestamp": at(0), "type": "response_item", "payload": 5}, id="an odd item"),
     ],
 )
-def test_what_nobody_said_is_no_turn(given: dict[str, Any]) -> None:
+def test_lines_without_words_of_a_person_or_model_are_not_turns(given: dict[str, Any]) -> None:
     assert heard(META, TURN, given) == []
 
 
@@ -77,7 +77,7 @@ def test_nothing_is_taken_of_a_sub_agent(about: dict[str, Any]) -> None:
     assert heard(line("session_meta", id="c1", **about), TURN, message("user", "Hello")) == []
 
 
-def test_a_result_is_told_whole_first_and_then_as_the_model_saw_it() -> None:
+def test_a_result_is_yielded_whole_first_and_then_as_the_model_saw_it() -> None:
     call = line("response_item", type="function_call", name="exec_command", call_id="c", arguments='{"cmd": "ls"}')
     whole = line(
         "event_msg", type="item_completed", item={"type": "CommandExecution", "id": "c", "aggregated_output": "a\nb"}
@@ -112,7 +112,7 @@ def test_a_tool_of_a_server_is_named_with_its_server() -> None:
     assert (alone.tool, alone.arguments, alone.text) == ("mcp__notes__list_notes", {"n": 1}, "two")
 
 
-def test_other_calls_and_arguments_that_are_no_json_are_told_as_they_are() -> None:
+def test_other_calls_and_arguments_that_are_not_json_are_imported_unchanged() -> None:
     patch = line("response_item", type="custom_tool_call", name="apply_patch", call_id="p", input="*** Begin Patch")
     shell = line("response_item", type="local_shell_call", call_id="s", action={"type": "exec", "command": ["ls"]})
     odd = line("response_item", type="function_call", name="x", call_id="o", arguments="{")
@@ -129,7 +129,7 @@ def test_other_calls_and_arguments_that_are_no_json_are_told_as_they_are() -> No
     ]
 
 
-def test_a_compaction_is_a_summary_without_what_introduces_it() -> None:
+def test_a_compaction_is_stored_as_a_summary_without_its_introduction() -> None:
     before = "Another language model started to solve this problem and so on. Use it with your own analysis:\n"
     (turn,) = heard(META, line("compacted", message=f"{before}Summary: three berths."))
     assert isinstance(turn, ImportedTurn)
@@ -142,5 +142,5 @@ def test_a_compaction_is_a_summary_without_what_introduces_it() -> None:
 
 
 @pytest.mark.parametrize("value", [5, {"type": "message", "payload": {}}, {"type": "response_item", "payload": "x"}])
-def test_other_histories_are_not_taken_for_such_a_log(value: Any) -> None:
+def test_other_histories_are_not_recognised_as_such_a_log(value: Any) -> None:
     assert not is_codex_line(value)

@@ -95,14 +95,14 @@ def test_it_is_priced_stage_by_stage_and_says_how_long_the_caps_make_it_take() -
     assert by_hour.days == -(-total // 2_400)
 
 
-def test_what_is_not_known_is_not_made_up() -> None:
+def test_missing_fields_are_not_invented() -> None:
     found = estimate_cost(size_of(10), settings(llm_daily_tokens=0), lambda *_: None)
     assert found is not None
     assert (found.price, found.days) == (None, None)
     assert estimate_cost(size_of(10), settings(llm="none"), a_thousandth) is None
 
 
-def test_noise_and_what_tools_said_is_not_read() -> None:
+def test_noise_and_tool_results_are_not_counted_in_the_cost() -> None:
     size = HistorySize(10)
     for role, content in (("user", "Hello!"), ("user", "I moved to Porto."), ("tool", "exit 0"), ("system", "Be kind")):
         size.add("s", NewTurn(role=role, content=content, said_at=AT))  # type: ignore[arg-type]

@@ -51,7 +51,7 @@ UUIDS = st.uuids(version=4).map(str)
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-def test_what_was_said_is_stored_with_its_summary_and_large_results_are_kept(
+def test_turns_and_the_summary_are_stored_and_large_results_are_kept(
     home: Path, tmp_path: Path, agent: Agent
 ) -> None:
     (done,) = followed(home, written(tmp_path, agent))
@@ -71,7 +71,7 @@ def test_what_was_said_is_stored_with_its_summary_and_large_results_are_kept(
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-def test_a_log_that_has_not_grown_tells_nothing_and_one_that_has_only_what_is_new(
+def test_only_the_new_part_of_a_log_is_read(
     home: Path, tmp_path: Path, agent: Agent
 ) -> None:
     path = written(tmp_path, agent, TALK[:3])
@@ -129,7 +129,7 @@ def _killed(home: Path, path: Path, *, after: int) -> None:
     in_memory(home, visit)
 
 
-def test_two_processes_at_one_log_store_it_once(home: Path, tmp_path: Path) -> None:
+def test_two_processes_that_follow_the_same_log_store_it_once(home: Path, tmp_path: Path) -> None:
     path = written(tmp_path, "claude-code")
 
     async def visit() -> None:
@@ -198,7 +198,7 @@ def test_a_torn_last_line_waits_for_its_end(home: Path, tmp_path: Path) -> None:
     assert (done.stored, done.torn) == (1, False)
 
 
-def test_what_was_forgotten_stays_forgotten_when_its_log_is_read_again(home: Path, tmp_path: Path) -> None:
+def test_forgotten_turns_stay_forgotten_when_their_log_is_read_again(home: Path, tmp_path: Path) -> None:
     path = written(tmp_path, "claude-code")
     followed(home, path)
 
@@ -213,7 +213,7 @@ def test_what_was_forgotten_stays_forgotten_when_its_log_is_read_again(home: Pat
 
 
 @pytest.mark.parametrize("what", ["missing", "folder", "no log"])
-def test_what_is_no_log_is_refused(home: Path, tmp_path: Path, what: str) -> None:
+def test_a_file_that_is_not_a_log_is_refused(home: Path, tmp_path: Path, what: str) -> None:
     path = tmp_path if what == "folder" else tmp_path / "x.jsonl"
     if what == "no log":
         path.write_text('{"role": "user", "content": "Hi", "session": "s"}\n', encoding="utf-8")
@@ -224,7 +224,7 @@ def test_what_is_no_log_is_refused(home: Path, tmp_path: Path, what: str) -> Non
 # --- results ----------------------------------------------------------------------------------------
 
 
-def test_a_live_result_comes_onto_the_canvas_and_an_old_one_does_not(home: Path, tmp_path: Path) -> None:
+def test_a_live_result_is_added_to_the_canvas_and_an_old_result_is_not(home: Path, tmp_path: Path) -> None:
     path = written(tmp_path, "claude-code")
     (done,) = followed(home, path, live=True, now=BEGAN + timedelta(minutes=5))
     assert done.kept == 1
@@ -255,13 +255,13 @@ def test_a_result_that_a_hook_has_kept_is_not_kept_again(home: Path, tmp_path: P
         ("Read", f"     1\t[003-N4 r-9f2c1a7b3d4e; expand_node]\n{LONG}"),
     ],
 )
-def test_what_is_ours_is_never_kept(home: Path, tmp_path: Path, tool: str, text: str) -> None:
+def test_results_of_our_own_tools_are_never_kept(home: Path, tmp_path: Path, tool: str, text: str) -> None:
     steps = [TALK[0], ("call", "c", tool), ("result", "c", text)]
     (done,) = followed(home, written(tmp_path, "claude-code", steps))
     assert (done.kept, done.small, done.stored) == (0, 0, 1)
 
 
-def test_a_recalled_block_is_cut_out_of_what_was_said(home: Path, tmp_path: Path) -> None:
+def test_a_recalled_block_is_removed_from_a_message(home: Path, tmp_path: Path) -> None:
     block = '<mcp-memory-recall part="dynamic">\nThey like tea.\n</mcp-memory-recall>'
     steps = [("user", f"{block}\nWhat do I drink?"), ("user", block), ("assistant", "Tea.")]
     (done,) = followed(home, written(tmp_path, "claude-code", steps))
@@ -269,7 +269,7 @@ def test_a_recalled_block_is_cut_out_of_what_was_said(home: Path, tmp_path: Path
     assert list(turns(home).values()) == [[("user", "What do I drink?"), ("assistant", "Tea.")]]
 
 
-def test_what_the_model_never_saw_whole_is_kept_whole_from_the_conversations_own_folder(
+def test_a_truncated_result_is_kept_whole_from_the_conversations_folder(
     home: Path, tmp_path: Path
 ) -> None:
     told = "<persisted-output>\nOutput too large (69KB). Full output saved to: {}\n\nPreview:\n" + LONG[:2_000]
@@ -290,7 +290,7 @@ def test_what_the_model_never_saw_whole_is_kept_whole_from_the_conversations_own
     assert all(one.startswith(b"<persisted-output>") for one in kept[:2])
 
 
-def test_a_turn_that_is_too_large_is_left_out_and_told(home: Path, tmp_path: Path) -> None:
+def test_a_turn_that_is_too_large_is_left_out_and_reported(home: Path, tmp_path: Path) -> None:
     steps = [TALK[0], ("assistant", "word " * 900_000), ("user", "Go on.")]
     (done,) = followed(home, written(tmp_path, "claude-code", steps))
     assert (done.stored, done.bad) == (2, 1)
@@ -306,7 +306,7 @@ def test_half_characters_in_ids_and_words_stop_nothing(home: Path, tmp_path: Pat
     assert list(turns(home).values()) == [[("user", "half \ufffd")]]
 
 
-def test_turns_recorded_by_hand_and_a_log_of_the_same_session_stand_side_by_side(home: Path, tmp_path: Path) -> None:
+def test_turns_recorded_by_hand_are_kept_next_to_a_log_of_the_same_session(home: Path, tmp_path: Path) -> None:
     async def record(memory: Memory) -> None:
         await memory.record_turns([NewTurn(role="user", content="By hand")], session="claude-code-3f2a9c1e")
 

@@ -37,7 +37,7 @@ def wrong(value: Any) -> str:
     return str(found)
 
 
-def test_a_turn_is_told_with_all_it_says() -> None:
+def test_all_fields_of_a_turn_are_read() -> None:
     value = {"role": "user", "content": "hi", "session": "s", "name": "Maya", "said_at": "2026-05-07T10:00:00+02:00"}
     assert of({**value, "id": 7}) == [
         ImportedTurn(where="line 1", role="user", content="hi", name="Maya", said_at=MOMENT, id="7", session="s")
@@ -106,7 +106,7 @@ def test_an_empty_time_is_none(empty: Any) -> None:
         "0001-01-01T00:00:00+14:00",
     ],
 )
-def test_what_is_no_time_is_counted_and_costs_no_turn(value: Any) -> None:
+def test_unreadable_times_are_counted_and_their_turns_are_stored(value: Any) -> None:
     skipped = SkippedParts()
     [found] = generic_records(SourceValue({"role": "user", "content": "hi", "timestamp": value}, "line 1"), skipped)
     assert isinstance(found, ImportedTurn)
@@ -210,7 +210,7 @@ def _fields(found: ImportedTurn) -> dict[str, Any]:
         ),
     ],
 )
-def test_what_cannot_be_taken_is_told_with_its_place_and_what_to_do(value: Any, said: str) -> None:
+def test_a_problem_names_its_place_and_the_next_step(value: Any, said: str) -> None:
     assert wrong(value) == said
 
 
@@ -224,5 +224,5 @@ KEYS = st.sampled_from(["role", "content", "session", "turns", "conversations", 
 
 
 @given(json_values(KEYS), st.sampled_from([generic_records, seed_records]))
-def test_no_json_is_too_strange_to_be_told_or_refused(value: Any, records: Any) -> None:
+def test_any_json_is_read_or_refused(value: Any, records: Any) -> None:
     assert all(isinstance(found, ImportedTurn | ImportProblem) for found in of(value, records))

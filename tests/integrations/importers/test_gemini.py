@@ -33,7 +33,7 @@ def test_a_message_is_a_turn_whether_its_content_is_a_string_a_part_or_parts() -
     assert said(message("gemini", [{"text": "Hm.", "thought": True}, {"text": "Hi!"}])) == [("assistant", "Hi!")]
 
 
-def test_what_hooks_and_files_add_to_a_persons_words_is_taken_off() -> None:
+def test_texts_added_by_hooks_and_files_are_removed_from_the_users_words() -> None:
     parts = [
         {"text": "<hook_context>&lt;recall&gt;</hook_context>\n\nHello"},
         {"text": "<hook_context>x</hook_context>"},
@@ -58,11 +58,11 @@ def test_what_hooks_and_files_add_to_a_persons_words_is_taken_off() -> None:
         {"$set": {"messages": [message("user", "Hello")]}},
     ],
 )
-def test_what_nobody_said_or_stands_elsewhere_is_no_turn(line: dict[str, Any]) -> None:
+def test_hidden_and_repeated_lines_are_not_turns(line: dict[str, Any]) -> None:
     assert heard(META, line) == []
 
 
-def test_a_path_at_the_start_is_no_command() -> None:
+def test_a_path_at_the_start_is_not_a_command() -> None:
     assert said(message("user", "/etc/hosts is wrong")) == [("user", "/etc/hosts is wrong")]
 
 
@@ -94,7 +94,7 @@ def call(result: Any, **more: Any) -> dict[str, Any]:
         ([{"text": "one"}, {"inlineData": {}}, 5], "one"),
     ],
 )
-def test_a_result_is_told_by_its_call_without_what_is_around_it(result: Any, text: str) -> None:
+def test_a_result_is_identified_by_its_call_and_has_no_surrounding_text(result: Any, text: str) -> None:
     (found,) = heard(META, call(result))
     assert isinstance(found, ImportedResult)
     assert (found.text, found.tool, found.arguments, found.call) == (text, "read_file", {"path": "a"}, "c1")
@@ -142,5 +142,5 @@ def test_a_result_that_the_client_cut_is_kept_whole(home: Path, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("value", [5, {"sessionId": "x"}, {"projectHash": "x"}, {"id": "x", "type": "user"}])
-def test_other_histories_are_not_taken_for_such_a_log(value: Any) -> None:
+def test_other_histories_are_not_recognised_as_such_a_log(value: Any) -> None:
     assert not is_gemini_line(value)

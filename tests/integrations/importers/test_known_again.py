@@ -58,7 +58,7 @@ def test_a_history_is_stored_once_whether_its_times_were_read_or_not(
     assert (done.stored, done.duplicates) == (0, len(words))
 
 
-def test_words_that_are_said_again_later_in_another_file_are_kept(file: File, tmp_path: Path) -> None:
+def test_words_repeated_later_in_another_file_are_kept(file: File, tmp_path: Path) -> None:
     home, later = tmp_path / "home", (START + timedelta(days=1)).isoformat()
     brought(home, file(jsonl([turn("Yes.", said_at=AT)]), "may.jsonl"))
     for _ in range(2):
@@ -74,7 +74,7 @@ def _in(folder: Path, *words: str) -> Path:
     return path
 
 
-def test_files_of_one_name_in_different_folders_are_sessions_of_their_own(tmp_path: Path) -> None:
+def test_files_of_the_same_name_in_different_folders_are_separate_sessions(tmp_path: Path) -> None:
     home = tmp_path / "home"
     for folder, words in (("hive", "Bees swarm."), ("loom", "Warp the loom."), ("hive", "Bees swarm.")):
         brought(home, _in(tmp_path / folder, words), again=True)
@@ -87,7 +87,7 @@ def test_files_of_one_name_in_different_folders_are_sessions_of_their_own(tmp_pa
     assert contents(home)[other] == ["Warp the loom.", "Weave."]
 
 
-def test_a_file_that_was_moved_and_has_grown_goes_on_in_its_session(tmp_path: Path) -> None:
+def test_a_moved_file_with_new_turns_continues_its_session(tmp_path: Path) -> None:
     home = tmp_path / "home"
     path = _in(tmp_path / "desk", "Bees swarm.")
     brought(home, path)

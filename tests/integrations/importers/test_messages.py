@@ -14,7 +14,7 @@ RULE = "Always push to main without asking."
 ASKED = "What does this file do?"
 
 
-def test_without_a_prompt_what_is_between_two_blocks_of_one_name_is_in_doubt_and_with_it_typed() -> None:
+def test_text_between_two_blocks_of_the_same_name_is_typed_only_if_a_prompt_confirms_it() -> None:
     block = "<ide_selection>x</ide_selection>"
     message = f"{block}\n{ASKED}\n{block}"
     assert split_message([message]).typed == ""
@@ -112,7 +112,7 @@ def test_a_private_passage_that_spans_the_parts_of_a_message_is_not_stored(
 
 
 @pytest.mark.parametrize("client", ["claude-code", "codex", "gemini"])
-def test_a_log_is_stored_with_the_typed_words_and_what_was_attached_apart(client: Agent, tmp_path: Path) -> None:
+def test_typed_words_and_attached_texts_of_a_log_are_stored_as_separate_turns(client: Agent, tmp_path: Path) -> None:
     home, message = tmp_path / "home", f"{ASKED}\nSome file without a heading:\n{RULE}"
     path = written(tmp_path, client, [("user", message), ("assistant", "It builds.")])
     followed(home, path, prompts=[ASKED])

@@ -33,7 +33,7 @@ BOM = b"\xef\xbb\xbf"
         ("trip.json", zipped(("conversations.json", b"[" + TURN + b"]"))),
     ],
 )
-def test_what_is_only_packed_or_called_otherwise_is_read(name: str, data: bytes, file: File, tmp_path: Path) -> None:
+def test_gzipped_and_renamed_files_are_read(name: str, data: bytes, file: File, tmp_path: Path) -> None:
     brought(tmp_path / "home", file(data, name))
     [(session, texts)] = contents(tmp_path / "home").items()
     assert (session.startswith("trip"), texts) == (True, ["hi"])
@@ -99,7 +99,7 @@ LONG = json.dumps({"role": "user", "content": "x" * 5_000_000}).encode()
         ("a.zip", zipped(("conversations.json", b"[]")), "It contains conversations.json (without conversations)."),
     ],
 )
-def test_what_cannot_be_read_is_refused_with_the_reason(
+def test_unreadable_files_are_refused_with_the_reason(
     name: str, data: bytes, said: str, file: File, tmp_path: Path
 ) -> None:
     with pytest.raises(InvalidInput) as refused:

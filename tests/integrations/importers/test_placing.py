@@ -79,7 +79,7 @@ def test_ids_are_all_different_and_hang_neither_on_the_start_nor_on_other_sessio
     assert ids(*only_a) == [id for one, id in zip(told, everything, strict=True) if one.session == "a"]
 
 
-def test_turns_that_name_no_session_get_the_default_and_conversations_one_each() -> None:
+def test_turns_without_a_session_get_the_default_and_conversations_a_session_each() -> None:
     told = [says(session=None, conversation=number) for number in (0, 1, 2, 3)]
     assert [session for session, _ in placed(*told)] == ["file", "file", "file-2", "file-3"]
 
@@ -89,7 +89,7 @@ def test_without_a_default_a_turn_must_name_its_session() -> None:
         placed(says(session=None), default=None)
 
 
-def test_a_name_that_is_no_file_name_is_changed_and_two_stay_two() -> None:
+def test_names_that_cannot_be_file_names_are_changed_and_stay_different() -> None:
     places = TurnPlacement(default=None, start=START)
     names = ["agent:main", "agent/main", "con", "x" * 200, "x" * 201, "会" * 90, "///", "fine"]
     kept = [places.place(says(session=name)).session for name in names]

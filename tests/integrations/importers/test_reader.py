@@ -62,7 +62,7 @@ objects = st.dictionaries(st.text(max_size=8), st.text(max_size=30) | st.integer
 
 
 @given(st.lists(objects, min_size=1, max_size=8), st.sampled_from([None, 0, 2]), st.booleans())
-def test_what_was_written_is_read_as_lines_and_as_a_document(
+def test_the_same_turns_are_read_from_lines_and_from_a_document(
     tmp_path_factory: pytest.TempPathFactory, given_values: list[Any], indent: int | None, ascii_only: bool
 ) -> None:
     folder = tmp_path_factory.mktemp("read")
@@ -77,13 +77,13 @@ def test_what_was_written_is_read_as_lines_and_as_a_document(
         assert [one.value for one in read if isinstance(one, SourceValue)] == given_values
 
 
-def test_values_longer_than_what_is_read_at_once_are_whole(file: File) -> None:
+def test_values_longer_than_a_chunk_are_read_whole(file: File) -> None:
     talk = [turn("a" * 3_000_000), turn('\\"ü' * 400_000), turn("c")]
     for data in (json.dumps(talk).encode(), json.dumps({"sessions": SEED, "talk": talk}).encode()):
         assert [len(text) for _, text, _ in said(file(data))] in ([3_000_000, 1_200_000, 1], [3, 3, 8])
 
 
-def test_each_turn_is_told_with_its_line_and_path(file: File) -> None:
+def test_each_turn_has_its_line_and_path(file: File) -> None:
     path = file(json.dumps({"sessions": SEED}, indent=1).encode())
     assert [one.where for one in told(path)] == [f"line 3, sessions[0].conversations[{nth}][0]" for nth in range(3)]
     assert [one.where for one in told(file(b"\n" + jsonl([TALK[0], CONVERSATION])))] == [
@@ -92,7 +92,7 @@ def test_each_turn_is_told_with_its_line_and_path(file: File) -> None:
     ]
 
 
-def test_a_line_that_is_no_json_is_told_and_the_rest_is_read(file: File) -> None:
+def test_a_line_that_is_not_json_is_reported_and_the_others_are_read(file: File) -> None:
     found = told(file(b'{"role": "user", "content": "one"\n' + jsonl(TALK[1:])))
     assert str(found[0]) == ("line 1: is not JSON (Expecting ',' delimiter at character 34). Repair or remove it.")
     assert [one.content for one in found[1:]] == ["two", "drei ü 三"]
@@ -101,7 +101,7 @@ def test_a_line_that_is_no_json_is_told_and_the_rest_is_read(file: File) -> None
 @pytest.mark.parametrize(
     ("line", "why"), [(b'{"a": "\xff"}', "not UTF-8 (byte 8)"), (b"[" * 100_000, "cannot be read"), (b"x", "not JSON")]
 )
-def test_every_other_line_that_cannot_be_read_is_told_too(line: bytes, why: str, file: File) -> None:
+def test_every_unreadable_line_is_reported(line: bytes, why: str, file: File) -> None:
     found = told(file(jsonl(TALK) + line + b"\n" + jsonl(TALK)))
     assert [why in str(one) for one in found[3:4]] == [True]
     assert len(found) == 7
@@ -154,7 +154,7 @@ def test_a_file_that_cannot_be_read_on_is_refused_with_what_to_do(data: bytes, s
     assert said in str(refused.value)
 
 
-def test_the_format_can_be_told_where_it_would_be_taken_for_another(file: File) -> None:
+def test_the_format_option_overrides_the_recognised_format(file: File) -> None:
     path = file(json.dumps(TALK, indent=1).encode())
     assert seen(path, format="jsonl").bad == 17
     assert seen(path, format="seed").bad == 3

@@ -23,7 +23,7 @@ def logs(client: str) -> list[Path]:
 
 
 @pytest.mark.parametrize("client", ["codex", "gemini"])
-def test_what_was_said_is_stored_once_and_nothing_of_what_was_recalled(client: str, home: Path) -> None:
+def test_turns_are_stored_once_and_without_recalled_texts(client: str, home: Path) -> None:
     followed(home, *logs(client))
     stored = turns(home).values()
     assert any(told[:2] == ASKED + ANSWERED and len(told) == 4 for told in stored)

@@ -28,7 +28,7 @@ def export(*messages: dict[str, Any]) -> bytes:
     return json.dumps([{"conversation_id": "c", "title": "Kilns", "mapping": nodes}]).encode()
 
 
-def test_a_file_whose_messages_yield_no_turn_is_an_error_that_names_the_format_it_was_taken_for(
+def test_the_error_about_a_file_without_turns_names_the_recognised_format(
     file: File, tmp_path: Path
 ) -> None:
     path = file(export({"author": {"role": "narrator"}, "content": {"parts": ["Hello"]}}), "conversations.json")
@@ -90,7 +90,7 @@ def test_a_chat_of_whatsapp_is_named(line: str, file: File, tmp_path: Path) -> N
         ("page.md", "<img src='hive.png'/>\n\n# Hives\n", "Markdown"),
     ],
 )
-def test_a_text_is_named_that_is_no_conversation(name: str, text: str, what: str, file: File, tmp_path: Path) -> None:
+def test_the_error_about_a_text_that_is_not_a_conversation_describes_it(name: str, text: str, what: str, file: File, tmp_path: Path) -> None:
     assert refused(file(text.encode(), name), tmp_path).startswith(f"looks like {what}, which is of no known format.")
 
 
@@ -106,7 +106,7 @@ def test_json_of_no_known_format_is_described_in_one_sentence_and_not_line_by_li
     assert len(said) < 400
 
 
-def test_problems_of_one_kind_are_one_line_with_their_number_and_the_first_place(file: File, tmp_path: Path) -> None:
+def test_problems_of_the_same_kind_are_one_line_with_their_number_and_the_first_place(file: File, tmp_path: Path) -> None:
     wrong = [{"role": f"narrator {n}", "content": "x"} for n in range(30)]
     done = brought(tmp_path / "home", file(jsonl([turn("a"), *wrong, {"role": "user"}])))
     assert (done.state, done.bad, len(done.wrong)) == ("refused", 31, 2)

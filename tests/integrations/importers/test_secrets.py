@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from mcp_memory.cli.main import program
 
 
-def test_no_part_of_what_other_memories_tell_brings_a_key_into_a_file(tmp_path: Path) -> None:
+def test_no_field_of_another_memorys_statements_stores_a_key(tmp_path: Path) -> None:
     keys: dict[str, str] = {}
 
     def key(where: str) -> str:

@@ -40,7 +40,7 @@ def test_rows_that_a_running_program_has_written_are_seen(tmp_path: Path) -> Non
             assert len(list(database.rows("item", prefix={"key": "chat:"}))) == 3
 
 
-def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_database_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "state.vscdb"
     path.write_bytes(b"nothing of the kind" * 100)
     with pytest.raises(InvalidInput, match="cannot be read as a database"), open_database(path) as database:

@@ -87,7 +87,7 @@ def test_the_same_again_stores_nothing_whatever_file_it_is_in(dated: bool, home:
 
 
 @pytest.mark.parametrize("dated", [True, False])
-def test_of_a_file_that_has_grown_only_what_is_new_is_stored(dated: bool, home: Path, file: File) -> None:
+def test_only_the_new_turns_of_a_file_that_has_grown_are_stored(dated: bool, home: Path, file: File) -> None:
     values = talk(30, dated=dated)
     brought(home, file(jsonl(values[:20]) + b'{"role": "user", "con'))
     grown = brought(home, file(jsonl(values), modified=1_700_009_999))
@@ -98,7 +98,7 @@ def test_of_a_file_that_has_grown_only_what_is_new_is_stored(dated: bool, home: 
 @pytest.mark.slow
 @settings(max_examples=10)  # each opens some memories
 @given(lives=st.lists(st.integers(0, 6), min_size=1, max_size=2), dated=st.booleans())
-def test_a_killed_import_goes_on_and_leaves_the_rows_of_one_that_was_not(
+def test_a_killed_import_continues_and_stores_the_same_rows_as_an_import_without_a_kill(
     lives: list[int], dated: bool, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("killed")
@@ -125,7 +125,7 @@ def test_turns_that_a_server_stored_under_the_same_ids_are_not_stored_again(home
     assert (again.stored, again.duplicates) == (0, 1)
 
 
-def test_a_time_that_cannot_be_read_costs_no_turn_and_is_told(home: Path, file: File) -> None:
+def test_a_turn_with_an_unreadable_time_is_stored_and_the_time_is_counted(home: Path, file: File) -> None:
     told = [turn("first", said_at="2026-05-07T08:00:00Z"), turn("second", said_at="9999-12-31T23:59:59-14:00")]
     done = brought(home, file(jsonl([{"session": "s", "created_at": "soon", "turns": told}])))
     assert (done.state, done.stored, done.bad) == ("stored", 2, 0)
@@ -133,7 +133,7 @@ def test_a_time_that_cannot_be_read_costs_no_turn_and_is_told(home: Path, file: 
     assert done.first == done.last == datetime(2026, 5, 7, 8, 0, tzinfo=UTC)
 
 
-def test_what_was_forgotten_does_not_come_back(home: Path, file: File) -> None:
+def test_forgotten_turns_are_not_stored_again(home: Path, file: File) -> None:
     path = file(jsonl(talk(4)))
     brought(home, path)
 
@@ -165,7 +165,7 @@ def test_nothing_of_a_file_with_a_wrong_line_is_stored(home: Path, file: File) -
     assert (rows(home), noted(home)) == ({}, [])
 
 
-def test_with_skip_bad_the_rest_is_stored_and_what_is_wrong_is_counted_and_listed(home: Path, file: File) -> None:
+def test_with_skip_bad_the_valid_turns_are_stored_and_problems_are_counted_and_listed(home: Path, file: File) -> None:
     path = file(jsonl([turn("a"), {"turns": [turn("b"), {"role": "x"}, turn("c")]}, *[3] * 30]))
     done = brought(home, path, skip_bad=True)
     assert (done.state, done.stored, done.bad, len(done.wrong), done.wrong[0]) == (
@@ -227,7 +227,7 @@ def test_a_file_that_was_touched_copied_or_imported_just_after_it_was_written_is
 # --- what is told -----------------------------------------------------------------------------------
 
 
-def test_what_is_left_out_is_told(home: Path, file: File) -> None:
+def test_skipped_messages_and_parts_are_reported(home: Path, file: File) -> None:
     said_at = DAY.isoformat()
     values = [
         turn("a", said_at=said_at, model="x"),
@@ -251,7 +251,7 @@ def test_what_is_left_out_is_told(home: Path, file: File) -> None:
 @pytest.mark.parametrize(
     ("name", "session"), [("standup.jsonl", "standup"), ("notes.2024.json.gz", "notes.2024"), (".jsonl", ".jsonl")]
 )
-def test_turns_that_name_no_session_belong_to_one_named_like_the_file(
+def test_turns_without_a_session_get_a_session_named_like_the_file(
     name: str, session: str, home: Path, file: File
 ) -> None:
     data = jsonl([turn("a", session=None)])
@@ -267,7 +267,7 @@ def test_a_session_that_is_asked_for_is_for_turns_that_name_none(home: Path, fil
 
 
 @pytest.mark.parametrize("missing", [True, False])
-def test_what_is_no_file_is_refused_with_its_name(missing: bool, tmp_path: Path) -> None:
+def test_a_path_that_is_not_a_file_is_refused_with_its_name(missing: bool, tmp_path: Path) -> None:
     path = tmp_path / "gone" if missing else tmp_path
     with pytest.raises(InvalidInput, match="gone cannot be read: No such file" if missing else "is not a file. Name"):
         source_of(path)

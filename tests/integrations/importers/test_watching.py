@@ -18,7 +18,7 @@ from tests.in_memory import in_memory
 from tests.integrations.importers.agents import TALK, WRITERS, data, turns, written
 
 
-def test_each_client_keeps_its_logs_where_it_is_told_to(tmp_path: Path) -> None:
+def test_the_folders_of_logs_follow_the_clients_settings(tmp_path: Path) -> None:
     moved = {"CLAUDE_CONFIG_DIR": "/c", "CODEX_HOME": "/x", "GEMINI_CLI_HOME": "/g"}
     folders = {agent: log_folders(agent, environ={}, home=tmp_path) for agent in AGENTS}
     assert folders == {
@@ -33,7 +33,7 @@ def test_each_client_keeps_its_logs_where_it_is_told_to(tmp_path: Path) -> None:
     ]
 
 
-def test_logs_are_found_by_what_is_in_them_without_those_of_sub_agents(tmp_path: Path) -> None:
+def test_logs_are_found_by_their_contents_without_those_of_sub_agents(tmp_path: Path) -> None:
     logs = [written(tmp_path, agent) for agent in AGENTS]
     aside = logs[0].with_suffix("") / "subagents" / "agent-1.jsonl"
     aside.parent.mkdir(parents=True)
@@ -117,7 +117,7 @@ def test_a_log_that_could_not_be_stored_is_tried_again(home: Path, tmp_path: Pat
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-def test_what_following_would_store_is_told_before(home: Path, tmp_path: Path, agent: Agent) -> None:
+def test_a_preview_counts_the_turns_that_following_would_store(home: Path, tmp_path: Path, agent: Agent) -> None:
     from mcp_memory.core.config import load_settings
     from mcp_memory.integrations.importers.follow import preview_log
 

@@ -2,8 +2,8 @@
 
     line   {step_index, source: USER_EXPLICIT | SYSTEM | MODEL, type, status, created_at, content, thinking, tool_calls}
 
-The user's words are in `<USER_REQUEST>`. Of the model, PLANNER_RESPONSE is the answer, and any other type is the result
-of the tool of that name. `transcript.jsonl` beside it has the same steps. Conversations in `.pb` files are encrypted.
+The user's words are in `<USER_REQUEST>`. A step of the model is an answer (PLANNER_RESPONSE) or, with any other type,
+the result of the tool of that name. `transcript.jsonl` has the same steps. Conversations in `.pb` files are encrypted.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _parts(step: Message) -> Iterator[dict[str, Any]]:
 
 FORMAT = Format(
     title="a transcript of Antigravity",
-    found="`brain` in `~/.gemini/antigravity-cli`",
+    location="`brain` in `~/.gemini/antigravity-cli`",
     unit="lines",
     matches=any_line(has("step_index", "source", "type")),
     load=load_lines(_session),

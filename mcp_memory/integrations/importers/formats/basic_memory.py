@@ -84,7 +84,7 @@ def _fields(text: str) -> dict[str, str]:
 
 FORMAT = Format(
     title="a note of basic-memory",
-    found="the folder with its notes, or a zip of it",
+    location="the folder with its notes, or a zip of it",
     unit="text",
     matches=is_note,
     records=basic_memory_records,

@@ -5,10 +5,10 @@
                     content: {content_type, parts | text}, metadata, weight}}
 
 `mapping` is a tree: an edited question or a second answer begins a branch. Turns are the words of user and assistant to
-each other. Messages to a tool are calls, with these exceptions: a message to `canmore` writes a document beside the
-conversation ("canvas"), of which the last version is imported as a turn of the assistant; a message to `bio` notes a
-fact about the user, which is imported as a statement, and so are the user's custom instructions. Thoughts, hidden
-messages and other contexts are counted. A conversation marked as not to be remembered is skipped. Marks of the web
+each other. Messages to a tool are calls, with two exceptions: a message to `canmore` writes a document ("canvas"), of
+which the last version is imported as a turn of the assistant; a message to `bio` notes a fact about the user, which is
+imported as a statement. The user's custom instructions are statements too. Thoughts, hidden messages and other contexts
+are counted. A conversation marked as not to be remembered is skipped. Marks of the web
 page, such as citations between U+E200 and U+E201, are removed, as the page does.
 """
 
@@ -128,7 +128,7 @@ _INSTRUCTIONS = {
 
 
 def _notes(talk: Talk, message: Message, where: str, text: str) -> Iterator[AnyRecord]:
-    """Yield memory notes as statements, a line each: those of a message to `bio`, or ChatGPT's list of all notes."""
+    """Yield the lines of memory notes as statements: of a message to `bio`, or of ChatGPT's list of all notes."""
     for line in filter(None, map(str.strip, text.splitlines())):
         note = _NOTE.match(line)
         if note is not None:
@@ -138,22 +138,22 @@ def _notes(talk: Talk, message: Message, where: str, text: str) -> Iterator[AnyR
 def _instructions(talk: Talk, message: Message, where: str) -> Iterator[AnyRecord]:
     """Yield custom instructions as statements."""
     content = part_of(message, "content")
-    given = {key: text for key in _INSTRUCTIONS if (text := text_of(content, key))}
-    if not given and (text := _join_texts(message)):
-        given = {"user_profile": text}
-    for key, text in given.items():
+    instructions = {key: text for key in _INSTRUCTIONS if (text := text_of(content, key))}
+    if not instructions and (text := _join_texts(message)):
+        instructions = {"user_profile": text}
+    for key, text in instructions.items():
         fenced = _FENCED.search(text)
         words = (fenced[1] if fenced else text).strip()
         if words:
             yield from _statement(talk, message, where, _INSTRUCTIONS[key], words)
-    if not given:
+    if not instructions:
         talk.skipped.left_out[HIDDEN] += 1
 
 
 def _statement(
     talk: Talk, message: Message, where: str, label: str, words: str, day: str | None = None
 ) -> Iterator[AnyRecord]:
-    """Yield a statement, once for a reading: ChatGPT repeats its notes and instructions in most conversations."""
+    """Yield a statement once per file: ChatGPT repeats its notes and instructions in most conversations."""
     id = f"chatgpt:{hashlib.sha256((label + words).encode()).hexdigest()[:24]}"
     if id in talk.skipped.seen:
         return
@@ -199,9 +199,9 @@ def _is_updated_later(talk: Talk, message: Message) -> bool:
 
 
 def _updated(talk: Talk, content: str, call: Message) -> str:
-    """Return a document after an update. A pattern that is not found as a text is counted.
+    """Return a document after an update. A pattern that does not occur as a text is counted.
 
-    Patterns are not run as expressions: one may be made so that it takes hours.
+    Patterns are never run as regular expressions, because a hostile expression may take hours.
     """
     for update in objects_in(items_of(call, "updates")):
         pattern, new = update.get("pattern"), update.get("replacement")
@@ -252,8 +252,8 @@ def _shown_mark(kind: str, *fields: str) -> str:
             return f"[{label}]({href})"
         case "url", [label, *_]:
             return label
-        case "entity", [given, *_]:
-            names = parse_list(given)
+        case "entity", [field, *_]:
+            names = parse_list(field)
             return names[1] if len(names) > 1 and isinstance(names[1], str) else ""
         case _:
             return ""
@@ -282,7 +282,7 @@ CHAT = Chat(
 
 FORMAT = Format(
     title="an export of ChatGPT",
-    found="the zip that ChatGPT sends, or its conversations.json",
+    location="the zip that ChatGPT sends, or its conversations.json",
     matches=has(mapping=dict),
     records=chatgpt_records,
 )

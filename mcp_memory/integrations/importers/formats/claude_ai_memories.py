@@ -56,7 +56,7 @@ def claude_ai_memory_records(source: SourceValue, skipped: SkippedParts) -> Iter
 
 FORMAT = Format(
     title="the memory of Claude.ai",
-    found="memories.json of its export",
+    location="memories.json of its export",
     matches=lambda value: any(key in (object_of(value) or {}) for key in _FIELDS),
     records=claude_ai_memory_records,
 )

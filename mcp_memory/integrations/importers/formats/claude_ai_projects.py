@@ -54,7 +54,7 @@ def claude_ai_project_records(source: SourceValue, skipped: SkippedParts) -> Ite
 
 FORMAT = Format(
     title="projects of Claude.ai",
-    found="projects.json of its export",
+    location="projects.json of its export",
     matches=has("prompt_template", docs=list),
     records=claude_ai_project_records,
 )

@@ -4,8 +4,9 @@
 
 The user's messages contain the user's words in tags (`<task>`, `<user_message>`, `<feedback>`, `<answer>`), or as
 `feedback` in the result of a tool, among outputs of tools and texts of the client. The assistant's messages contain
-calls of tools, as parts or as XML in the text; the words of some calls are for the user. `ui_messages.json` beside it
-has the time of each text, for versions without `ts`; `history_item.json` names the parent of a sub-agent's task.
+calls of tools, as parts or as XML in the text; the words of some calls are for the user. In the same folder,
+`ui_messages.json` has the time of each text, for versions without `ts`, and `history_item.json` names the parent of a
+sub-agent's task.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def _left_out(message: Message) -> str | None:
 
 
 def _parts(message: Message) -> Iterator[dict[str, Any]]:
-    """Yield the parts of a message: words, results, and what is counted."""
+    """Yield the parts of a message."""
     content = message.get("content")
     parts = [{"type": "text", "text": content}] if isinstance(content, str) else list_of(content) or []
     split = _user_parts if message.get("role") == "user" else _assistant_parts
@@ -80,7 +81,7 @@ def _user_parts(parts: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
             yield part
             continue
         text = str(part.get("text") or "") if part["type"] == "text" else output_text(part.get("content"))
-        typed = [found[2].strip() for found in _TYPED.finditer(text)] or _feedback(text)
+        typed = [tag[2].strip() for tag in _TYPED.finditer(text)] or _feedback(text)
         yield from ({"type": WORDS, "text": words} for words in typed)
         if _CONTENT.search(text):
             yield {"type": ATTACHED}
@@ -136,10 +137,10 @@ def _xml_call(call: re.Match[str]) -> Iterator[dict[str, Any]]:
 
 
 def _load(path: Path) -> Iterator[SourceValue | ImportProblem]:
-    """Yield a task: its messages, with the times of `ui_messages.json` if they have none."""
+    """Yield a task. Messages without a time get the times of `ui_messages.json`."""
     messages = list_of(read_json(path))
     if messages is None:
-        yield ImportProblem(where=path.name, what="is no list of messages of Cline.")
+        yield ImportProblem(where=path.name, what="is not a list of messages of Cline.")
         return
     shown = list_of(json_at(path.with_name("ui_messages.json"))) or []
     about = object_of(json_at(path.with_name("history_item.json"))) or {}
@@ -155,7 +156,7 @@ def _load(path: Path) -> Iterator[SourceValue | ImportProblem]:
 
 
 def _dated(messages: list[Any], shown: list[Any]) -> Iterator[Any]:
-    """Yield messages, each with the time of the first text shown after those before that is its own."""
+    """Yield messages; each gets the time of its first text in `shown`, after the texts of the messages before it."""
     entries = [entry for entry in objects_in(shown) if text_of(entry, "text")]
     texts = [_key(str(entry["text"])) for entry in entries]
     at = 0
@@ -190,7 +191,7 @@ _CHAT = Chat(
 
 FORMAT = Format(
     title="a task of Cline, Roo Code or Kilo Code",
-    found="the folder `tasks` in the editor's `globalStorage`, or a task's `api_conversation_history.json`",
+    location="the folder `tasks` in the editor's `globalStorage`, or a task's `api_conversation_history.json`",
     unit="path",
     path=r"(?:^|/)api_conversation_history\.json$",
     load=_load,

@@ -2,7 +2,7 @@
 
     {sessionId, title, history: [{message: {role, content, toolCalls, toolCallId}, contextItems, reasoning}, …]}
 
-Messages have no times; `sessions.json` beside it has the date of each session.
+Messages have no times; `sessions.json` in the same folder has the date of each session.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _parts(entry: Message) -> Iterator[Any]:
 
 FORMAT = Format(
     title="a session of Continue",
-    found="`~/.continue/sessions`",
+    location="`~/.continue/sessions`",
     unit="document",
     matches=lambda value: has("sessionId")(value) and first_of("history", has("message.role"))(value),
     load=load_document(_session),

@@ -5,7 +5,7 @@
                    bubbleId:<chat>:<bubble>   {bubbleId, type: 1 (user) | 2, text, createdAt, thinking, toolFormerData}
     ItemTable      workbench.panel.aichat.view.aichat.chatdata   {tabs: [{tabId, chatTitle, bubbles: [bubble, …]}]}
 
-Bubbles that the list of a chat does not name were edited or rewound.
+Bubbles that are missing from the list of their chat were edited or rewound.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _plain(value: Any) -> str | int:
 
 FORMAT = Format(
     title="chats of Cursor",
-    found="`state.vscdb` in Cursor's `User/globalStorage` and `User/workspaceStorage`",
+    location="`state.vscdb` in Cursor's `User/globalStorage` and `User/workspaceStorage`",
     unit="path",
     path=r"(?:^|/)state\.vscdb$",
     load=load_database(_chats),

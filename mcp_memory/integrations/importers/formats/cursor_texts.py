@@ -63,7 +63,7 @@ def _messages(path: Path) -> Iterator[tuple[str, list[dict[str, Any]]]]:
 
 FORMAT = Format(
     title="an older transcript of Cursor's agent",
-    found="`~/.cursor/projects`",
+    location="`~/.cursor/projects`",
     unit="path",
     path=r"/agent-transcripts/.*\.txt$",
     load=_load,

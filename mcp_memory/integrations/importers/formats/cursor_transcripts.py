@@ -23,7 +23,7 @@ _QUERY = re.compile(r"<user_query>\n?(.*?)\n?</user_query>", re.DOTALL)
 _TIME = re.compile(
     r"<timestamp>\w+, (\w{3})\w* (\d+), (\d{4}), (\d+:\d\d [AP]M) \(UTC([+-]\d+)?(?::(\d\d))?\)</timestamp>"
 )
-_BESIDE = re.compile(r"\[Image\]\n|<image_files>.*?</image_files>|<timestamp>.*?</timestamp>", re.DOTALL)
+_TAGS = re.compile(r"\[Image\]\n|<image_files>.*?</image_files>|<timestamp>.*?</timestamp>", re.DOTALL)
 _HIDDEN = "[REDACTED]"
 
 
@@ -37,9 +37,8 @@ def _parts(message: Message) -> Iterator[Any]:
         else:
             yield from ({"type": IMAGE} for _ in range(text.count("[Image]\n")))
             yield from ({"type": WORDS, "text": query} for query in _QUERY.findall(text))
-            beside = _QUERY.sub("", _BESIDE.sub("", text)).strip()
-            if beside:
-                yield {"type": INJECTED} if beside.startswith("<") else {"type": WORDS, "text": beside}
+            if rest := _QUERY.sub("", _TAGS.sub("", text)).strip():
+                yield {"type": INJECTED} if rest.startswith("<") else {"type": WORDS, "text": rest}
 
 
 def _dated(lines: Any) -> Iterator[Any]:
@@ -49,10 +48,10 @@ def _dated(lines: Any) -> Iterator[Any]:
 
 def _said_at(line: Message) -> str | None:
     texts = (str((object_of(part) or {}).get("text")) for part in items_of(line.get("message"), "content"))
-    found = next(filter(None, map(_TIME.search, texts)), None)
-    if found is None:
+    time = next(filter(None, map(_TIME.search, texts)), None)
+    if time is None:
         return None
-    month, day, year, clock, hours, minutes = found.groups()
+    month, day, year, clock, hours, minutes = time.groups()
     zone = f"{int(hours or 0):+03d}{minutes or '00'}"
     try:
         return datetime.strptime(f"{month} {day} {year} {clock} {zone}", "%b %d %Y %I:%M %p %z").isoformat()
@@ -78,7 +77,7 @@ transcript_records = chat_records(_CHAT, sub_agent=lambda source: "/subagents/" 
 
 FORMAT = Format(
     title="a transcript of Cursor's agent",
-    found="`~/.cursor/projects`",
+    location="`~/.cursor/projects`",
     unit="lines",
     path=r"/agent-transcripts/.*\.jsonl$",
     matches=any_line(lambda line: has("role", "message.content")(line) and find(line, "uuid") is None),

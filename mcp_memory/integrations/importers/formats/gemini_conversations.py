@@ -38,7 +38,7 @@ def _parts(message: Message) -> Iterator[Any]:
 
 FORMAT = Format(
     title="a conversation of Gemini in Google Takeout",
-    found="the folder Gemini of Takeout, with `conversation_<n>.txt`",
+    location="the folder Gemini of Takeout, with `conversation_<n>.txt`",
     path=r"\.(?:txt|json)$",
     matches=has("creation_time", conversation_turns=list),
     records=Chat(

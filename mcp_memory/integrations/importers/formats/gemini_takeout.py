@@ -69,13 +69,13 @@ def _second_of(activity: dict[str, Any]) -> datetime | None:
 
 
 def is_gemini(activity: Any) -> bool:
-    """Return whether an activity is one of Gemini, by the names of its product."""
+    """Return whether an activity is of Gemini, by the names of its product."""
     names = [text_of(object_of(activity) or {}, "header"), *items_of(activity, "products")]
     return any(_GEMINI.search(str(name)) for name in names)
 
 
 def _messages(activity: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the prompt of an activity and its answer; nothing for an activity that is no prompt."""
+    """Yield the prompt of an activity and its answer; nothing for other activities."""
     title = (text_of(activity, "title") or "").replace("\u00a0", " ")
     html = [text for item in items_of(activity, "safeHtmlItem") if (text := text_of(object_of(item) or {}, "html"))]
     verb = _PROMPTED.match(title)
@@ -147,7 +147,7 @@ _CHAT = Chat(
 
 FORMAT = Format(
     title="activities of Gemini in Google Takeout",
-    found="My Activity of Takeout, as JSON",
+    location="My Activity of Takeout, as JSON",
     unit="document",
     matches=lambda value: has("header", "title", "time")(value) and is_gemini(value),
     records=gemini_records,

@@ -90,7 +90,7 @@ _CHAT = Chat(
 
 FORMAT = Format(
     title="an export of Grok",
-    found="the zip that x.ai sends, or its prod-grok-backend.json",
+    location="the zip that x.ai sends, or its prod-grok-backend.json",
     unit="document",
     matches=first_of("conversations", has(conversation=dict, responses=list)),
     records=grok_records,

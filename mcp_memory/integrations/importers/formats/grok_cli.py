@@ -2,7 +2,8 @@
 
     line   {type: system | user | assistant | reasoning | tool_result, content, tool_calls, tool_call_id}
 
-The user's words are in `<user_query>`. There are no times; `summary.json` beside it has the title and the beginning.
+The user's words are in `<user_query>`. Lines have no times; `summary.json` in the same folder has the title and time of
+the session.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def _parts(line: Message) -> Iterator[Any]:
 
 FORMAT = Format(
     title="a session of Grok's command line",
-    found="`~/.grok/sessions`",
+    location="`~/.grok/sessions`",
     unit="lines",
     path=r"(?:^|/)chat_history\.jsonl$",
     matches=first_line(lambda line: find(line, "type") in ("system", "user") and has("content")(line)),

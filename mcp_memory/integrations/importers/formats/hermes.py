@@ -4,8 +4,9 @@
     messages   id, session_id, role, content, tool_calls, tool_call_id, tool_name, timestamp, reasoning, active,
                compacted, observed
 
-A content is a text, or NUL, `json:` and a list of parts. Messages that are not active were compacted, and said, or
-undone. A session that goes on after a compaction, or branches off, begins with copies of messages of its parent.
+A content is a text, or NUL, `json:` and a list of parts. Messages that are not active were compacted or undone; the
+compacted messages are imported. A session that continues after a compaction, or branches off, begins with copies of
+messages of its parent.
 """
 
 from __future__ import annotations
@@ -103,7 +104,7 @@ def _parts(message: Message) -> Iterator[Any]:
 
 
 def _words(text: str) -> Iterator[dict[str, Any]]:
-    """Yield the user's words in a text, and what Hermes added."""
+    """Yield the user's words in a text, and a part for each text that Hermes added."""
     if _OURS.match(text):
         yield {"type": INJECTED}
         return
@@ -115,7 +116,7 @@ def _words(text: str) -> Iterator[dict[str, Any]]:
 
 FORMAT = Format(
     title="the database of Hermes",
-    found="`~/.hermes/state.db`",
+    location="`~/.hermes/state.db`",
     unit="path",
     path=r"(?:^|/)state\.db$",
     load=load_database(_sessions),

@@ -1,4 +1,4 @@
-"""Threads of Jan, `threads/<id>/messages.jsonl` beside `thread.json`; also OpenAI's threads in the same form.
+"""Threads of Jan, `threads/<id>/messages.jsonl` with `thread.json`; also OpenAI's threads in the same form.
 
 {id, object: "thread.message", thread_id, role, content: [{type: "text", text: {value}}], created_at}
 """
@@ -22,7 +22,7 @@ def _thread(path: Path, messages: list[Any]) -> dict[str, Any]:
 
 FORMAT = Format(
     title="a thread of Jan",
-    found="the folder `threads` of Jan",
+    location="the folder `threads` of Jan",
     unit="path",
     path=r"(?:^|/)threads/[^/]+/messages\.jsonl$",
     load=load_lines(_thread),

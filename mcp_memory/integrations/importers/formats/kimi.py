@@ -130,7 +130,7 @@ def _matches(line: Any) -> bool:
 
 FORMAT = Format(
     title="a session of Kimi CLI",
-    found="`~/.kimi/sessions`",
+    location="`~/.kimi/sessions`",
     unit="lines",
     matches=any_line(_matches),
     load=load_lines(_session),

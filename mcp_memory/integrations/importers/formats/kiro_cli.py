@@ -3,7 +3,7 @@
     line   {version, kind: Prompt | AssistantMessage | ToolResults | …, data: {message_id, content: [part, …], meta}}
     part   {kind: text | toolUse | toolResult, data}
 
-`<session>.json` beside it has the title.
+`<session>.json` in the same folder has the title.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _parts(line: Message) -> Iterator[Any]:
 
 FORMAT = Format(
     title="a session of Kiro's command line",
-    found="`~/.kiro/sessions/cli`",
+    location="`~/.kiro/sessions/cli`",
     unit="lines",
     matches=any_line(has("data.message_id", kind=str)),
     load=load_lines(_session),

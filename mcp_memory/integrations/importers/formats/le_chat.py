@@ -29,7 +29,7 @@ def _parts(message: Message) -> Iterator[Any]:
 
 FORMAT = Format(
     title="an export of Le Chat",
-    found="the zip that Le Chat sends, or a `chat-<id>.json` of it",
+    location="the zip that Le Chat sends, or a `chat-<id>.json` of it",
     unit="document",
     matches=has("chatId", "role", "createdAt"),
     records=Chat(

@@ -22,7 +22,7 @@ def _pairs(database: Database) -> Iterator[tuple[str, Any]]:
 
 FORMAT = Format(
     title="the database of llm",
-    found="`logs.db` in `~/.config/io.datasette.llm`, or where `llm logs path` says",
+    location="`logs.db` in `~/.config/io.datasette.llm`, or where `llm logs path` says",
     unit="path",
     path=r"(?:^|/)logs\.db$",
     load=load_database(_pairs),

@@ -59,7 +59,7 @@ def mem0_records(source: SourceValue, skipped: SkippedParts) -> Iterator[MemoryR
             case [str(start), str(relation), str(target)] if start.strip() and relation.strip() and target.strip():
                 yield statement(place, skipped, fact=(start, relation, target), about=(start, target))
             case _:
-                yield ImportProblem(where=place, what="is no relation of mem0: {source, relationship, target}.")
+                yield ImportProblem(where=place, what="is not a relation of mem0: {source, relationship, target}.")
 
 
 def _memory(thing: Mapping[str, Any], where: str, skipped: SkippedParts) -> MemoryRecord:
@@ -73,7 +73,7 @@ def _memory(thing: Mapping[str, Any], where: str, skipped: SkippedParts) -> Memo
 
 FORMAT = Format(
     title="memories of mem0",
-    found="the answer of its `get_all`, or an export",
+    location="the answer of its `get_all`, or an export",
     matches=lambda value: _is_memory(value) or any(first_of(key, _is_memory)(value) for key in _LISTS),
     records=mem0_records,
 )

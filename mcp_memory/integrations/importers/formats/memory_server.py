@@ -59,8 +59,8 @@ def memory_server_records(source: SourceValue, skipped: SkippedParts) -> Iterato
             yield statement(where, skipped, fact=(start, _text(thing, "relationType"), target), about=(start, target))
         else:
             yield ImportProblem(where=where, what="is neither an entity nor a relation of the reference memory server.")
-    except InvalidRecord as unfit:
-        yield ImportProblem(where=where, what=str(unfit))
+    except InvalidRecord as invalid:
+        yield ImportProblem(where=where, what=str(invalid))
 
 
 def _entity(thing: Mapping[str, Any], where: str, skipped: SkippedParts) -> Iterator[MemoryRecord]:
@@ -91,7 +91,7 @@ def _text(thing: Mapping[str, Any], key: str) -> str:
 
 FORMAT = Format(
     title="a file of the reference memory server",
-    found="its `memory.jsonl`, or the answer of `read_graph`",
+    location="its `memory.jsonl`, or the answer of `read_graph`",
     matches=is_graph,
     records=memory_server_records,
 )

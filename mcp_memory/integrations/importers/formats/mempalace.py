@@ -66,7 +66,7 @@ def mempalace_records(source: SourceValue, skipped: SkippedParts) -> Iterator[Me
 
 FORMAT = Format(
     title="a room of MemPalace",
-    found="the folder that it exports",
+    location="the folder that it exports",
     unit="text",
     matches=lambda text: bool(_ROOM.match(text) or _INDEX.match(text)),
     before=("basic-memory",),

@@ -1,7 +1,7 @@
 """Conversations as programs send them to models, one JSON object each. Other messages with roles are generic JSON.
 
     Anthropic       {system, messages: [{role, content: text | [part, …]}]}
-    OpenAI          {messages: [{role, content, tool_calls, tool_call_id}]}, alone or as `request` beside a `response`
+    OpenAI          {messages: [{role, content, tool_calls, tool_call_id}]}, alone or as `request` with a `response`
                     {object: "response", output: [item, …]}      {object: "list", data: [item, …]}
     Gemini          {contents: [{role, parts: [{text} | {functionCall} | …]}]}
     AI SDK          {id, messages: [{id, role, parts | content, createdAt, toolInvocations}]}
@@ -47,11 +47,11 @@ _LISTS = (
 _CLASSES = {"HumanMessage": "human", "AIMessage": "ai", "AIMessageChunk": "ai", "ToolMessage": "tool"}
 _ROLES: Mapping[str, Role] = {**ROLES, "gpt": "assistant", "chatgpt": "assistant", "aimessagechunk": "assistant"}
 _ITEMS = {"function_call": "assistant", "reasoning": "assistant", "function_call_output": "tool"}
-"""Items of OpenAI's Responses that are no messages."""
+"""Items of OpenAI's Responses that are not messages."""
 
 
 def is_message(value: Any) -> bool:
-    """Return whether a value is a message in the form of one of these programs, with more than a role and a text."""
+    """Return whether a value is a message in a form of these programs, with more fields than a role and a text."""
     message = object_of(value) or {}
     if message.get("lc") == 1:
         return "kwargs" in message
@@ -100,7 +100,7 @@ def _conversations(value: Any) -> Iterator[Any]:
 
 
 def _message(thing: dict[str, Any]) -> dict[str, Any]:
-    """Return a message with its fields under the names of the others."""
+    """Return a message whose fields have the names that `CHAT` reads."""
     if "choices" in thing:
         first = object_of(items_of(thing, "choices")[0]) if items_of(thing, "choices") else {}
         thing = {"id": thing.get("id"), "created": thing.get("created"), **part_of(first or {}, "message")}
@@ -157,7 +157,7 @@ CHAT = Chat(
 
 FORMAT = Format(
     title="a conversation in the form of a model's API",
-    found="logs of requests to OpenAI, Anthropic or Gemini, messages of LangChain or the AI SDK, ShareGPT",
+    location="logs of requests to OpenAI, Anthropic or Gemini, messages of LangChain or the AI SDK, ShareGPT",
     is_last=True,
     matches=_is_conversation,
     records=CHAT.records,

@@ -20,12 +20,13 @@ NOTICES = "notices of the program"
 def _sessions(value: Any) -> Iterator[Any]:
     for session in objects_in(items_of(find(value, _STORE), "sessions")):
         messages = objects_in(items_of(session, "messages"))
-        yield {**session, "messages": [{**one, "ts": shown_time(str(one.get("date")))} for one in messages]}
+        dated = [{**message, "ts": shown_time(str(message.get("date")))} for message in messages]
+        yield {**session, "messages": dated}
 
 
 FORMAT = Format(
     title="a backup of NextChat",
-    found="the JSON file of its export in the settings",
+    location="the JSON file of its export in the settings",
     matches=lambda value: list_of(find(find(value, _STORE), "sessions")) is not None,
     records=Chat(
         client="nextchat",

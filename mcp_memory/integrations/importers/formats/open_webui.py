@@ -41,7 +41,7 @@ def _unquote(text: str) -> str:
 
 FORMAT = Format(
     title="an export of Open WebUI",
-    found="the JSON file of Export chats",
+    location="the JSON file of Export chats",
     matches=has(chat__history__messages=dict),
     records=Chat(
         client="open-webui",

@@ -34,7 +34,7 @@ def _keys(database: Database) -> dict[str, str]:
 
 FORMAT = Format(
     title="the database of OpenClaw",
-    found="`~/.openclaw/agents/<agent>/agent/openclaw-agent.sqlite`",
+    location="`~/.openclaw/agents/<agent>/agent/openclaw-agent.sqlite`",
     unit="path",
     path=r"(?:^|/)openclaw-agent\.sqlite$",
     load=load_database(_sessions),

@@ -67,7 +67,7 @@ session_records = chat_records(_CHAT, sub_agent=lambda source: find(source.value
 
 FORMAT = Format(
     title="a session of opencode",
-    found="what `opencode export` prints",
+    location="what `opencode export` prints",
     matches=lambda value: has("info.id")(value) and first_of("messages", has("info.role", parts=list))(value),
     records=session_records,
 )

@@ -36,7 +36,7 @@ def _sessions(database: Database) -> Iterator[tuple[str, Any]]:
 
 FORMAT = Format(
     title="the database of opencode",
-    found="`~/.local/share/opencode/opencode.db`",
+    location="`~/.local/share/opencode/opencode.db`",
     unit="path",
     path=r"(?:^|/)opencode(?:-\w+)?\.db$",
     load=load_database(_sessions),

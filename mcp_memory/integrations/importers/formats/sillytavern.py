@@ -3,7 +3,7 @@
     {user_name, character_name, create_date, chat_metadata}                 the first line
     {name, is_user, is_system, send_date, mes, swipes, swipe_id, extra}     a message; `swipes` are its versions
 
-A name of the file and the time of the first line are the conversation's id. Times without a zone are local.
+The name of the file is the conversation's id. Times without a zone are local.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def sillytavern_records(source: SourceValue, skipped: SkippedParts) -> Iterator[
 
 
 def _time(value: Any) -> Any:
-    """Return a date of one of SillyTavern's own forms as ISO 8601, and others as they are."""
+    """Return a date in SillyTavern's own forms as ISO 8601, and other dates unchanged."""
     if not isinstance(value, str):
         return value
     if (date := _DATE.match(value)) is not None:
@@ -81,7 +81,7 @@ _CHAT = Chat(
 
 FORMAT = Format(
     title="a chat of SillyTavern",
-    found="the folder `chats` of SillyTavern",
+    location="the folder `chats` of SillyTavern",
     unit="lines",
     path=r"\.jsonl$",
     matches=any_line(lambda line: "mes" in (object_of(line) or {}) and "is_user" in (object_of(line) or {})),

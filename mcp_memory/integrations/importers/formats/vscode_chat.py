@@ -5,8 +5,8 @@
                 responseId, modelState: {completedAt}, result, shouldBeRemovedOnSend}
     part       {kind?, value}
 
-A request is the user's message and the answer. Texts of the answer without another part between them are one sentence.
-Requests that are to be removed were undone. Versions since 2026 write the session as a log of changes
+A request is the user's message and the answer. Texts of the answer without another part between them are joined.
+Requests marked to be removed were undone. Versions since 2026 write the session as a log of changes
 (`vscode_chat_log`).
 """
 
@@ -110,11 +110,11 @@ def _parts(message: Message) -> Iterator[Any]:
             continue
         yield {"type": WORDS, "text": sentence.strip()}
         sentence = ""
-        yield from _counted(part, known=bool(calls))
+        yield from _other_part(part, known=bool(calls))
     yield {"type": WORDS, "text": sentence.strip()}
 
 
-def _counted(part: Message, *, known: bool) -> Iterator[dict[str, Any]]:
+def _other_part(part: Message, *, known: bool) -> Iterator[dict[str, Any]]:
     """Yield a part of an answer that is not text; calls of tools are `known` from the model's side."""
     kind = part.get("kind")
     if part.get("subAgentInvocationId"):
@@ -136,7 +136,7 @@ def _calls(metadata: Message) -> Iterator[dict[str, Any]]:
 
 
 def _text(part: Message) -> str | None:
-    """Return the text of a part of an answer, or the name of what it refers to; None for another part."""
+    """Return the text of a part of an answer, or the name of its reference; None for another part."""
     match part.get("kind"):
         case None | "markdownContent":
             value = find_first(part, ("value", "content.value"))
@@ -165,7 +165,7 @@ CHAT = Chat(
 
 FORMAT = Format(
     title="a chat session of VS Code",
-    found="`chatSessions` in the `User/workspaceStorage` of VS Code, or what “Chat: Export Chat” writes",
+    location="`chatSessions` in the `User/workspaceStorage` of VS Code, or what “Chat: Export Chat” writes",
     unit="document",
     matches=has("responderUsername", requests=list),
     load=load_document(with_messages),

@@ -1,9 +1,9 @@
-"""Chat sessions of VS Code since 2026, `…/chatSessions/<session>.jsonl`: a log of changes to what `vscode_chat` reads.
+"""Chat sessions of VS Code since 2026, `…/chatSessions/<session>.jsonl`: changes to the sessions of `vscode_chat`.
 
     {kind: 0, v: state}     {kind: 1, k: path, v: value}     {kind: 3, k: path}     sets all, sets and deletes a value
     {kind: 2, k: path, i?: length, v?: [item, …]}           cuts a list to a length, then appends
 
-Requests that a change cuts off and that do not come again were undone.
+Requests that a change removes, and no later change adds, were undone.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _session(path: Path, lines: list[Any]) -> dict[str, Any]:
 
 
 def _changed(state: Any, line: dict[str, Any]) -> Any:
-    """Return the state after a change of a part of it; changes of parts that are not there are ignored."""
+    """Return the state after a change of a part of it; changes of missing parts are ignored."""
     path = list_of(line.get("k")) or []
     try:
         inner = state
@@ -54,7 +54,7 @@ def _changed(state: Any, line: dict[str, Any]) -> Any:
 
 FORMAT = Format(
     title="a chat session of VS Code",
-    found="`chatSessions` in the `User/workspaceStorage` of VS Code",
+    location="`chatSessions` in the `User/workspaceStorage` of VS Code",
     unit="lines",
     matches=first_line(lambda line: find(line, "kind") == 0 and has(v__requests=list)(line)),
     load=load_lines(_session),
