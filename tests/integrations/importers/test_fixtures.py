@@ -81,7 +81,7 @@ def _is_packable(source: ImportSource) -> bool:
 
 
 def read(fixture: str) -> tuple[list[AnyRecord], Counter[str]]:
-    """Return the records of a fixture, and the counts of what was left out."""
+    """Return the records of a fixture, and the counts of skipped messages and parts."""
     return _read(files(fixture))
 
 
@@ -166,12 +166,12 @@ def test_a_zip_of_the_files_yields_the_same_records(fixture: str, tmp_path: Path
                 packed.write(path, path.relative_to(folder))
     plain, left = read(fixture)
     zipped, left_of_zip = _read([source_of(tmp_path / "export.zip")])
-    assert Counter(map(_told, zipped)) == Counter(map(_told, plain))
+    assert Counter(map(_comparable, zipped)) == Counter(map(_comparable, plain))
     assert left_of_zip == left
 
 
-def _told(one: AnyRecord) -> object:
-    """Return what does not depend on where a record was found."""
+def _comparable(one: AnyRecord) -> object:
+    """Return the parts of a record that do not depend on its place."""
     if isinstance(one, ImportProblem):
         return one.what
     own = one.session if isinstance(one, ImportedTurn | ImportedResult) else None

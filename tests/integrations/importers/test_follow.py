@@ -51,9 +51,7 @@ UUIDS = st.uuids(version=4).map(str)
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-def test_turns_and_the_summary_are_stored_and_large_results_are_kept(
-    home: Path, tmp_path: Path, agent: Agent
-) -> None:
+def test_turns_and_the_summary_are_stored_and_large_results_are_kept(home: Path, tmp_path: Path, agent: Agent) -> None:
     (done,) = followed(home, written(tmp_path, agent))
     session = session_name(agent, IDS[agent])
     assert turns(home) == {session: SAID[agent]}
@@ -71,9 +69,7 @@ def test_turns_and_the_summary_are_stored_and_large_results_are_kept(
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-def test_only_the_new_part_of_a_log_is_read(
-    home: Path, tmp_path: Path, agent: Agent
-) -> None:
+def test_only_the_new_part_of_a_log_is_read(home: Path, tmp_path: Path, agent: Agent) -> None:
     path = written(tmp_path, agent, TALK[:3])
     first, same = followed(home, path, path)
     assert (first.stored, same.turns, same.session, same.offset) == (2, 0, first.session, path.stat().st_size)
@@ -99,14 +95,14 @@ def test_a_log_read_in_any_pieces_and_by_whom_is_killed_gives_what_it_gives_at_o
         try:
             followed(home, path) if kill is None else _killed(home, path, after=kill)
         except InvalidInput:
-            assert cut < 1  # too little of it to tell what it is
+            assert cut < 1  # too short to recognise the agent
     followed(home, path)
     assert list(turns(home).values()) == [SAID[agent]]
     assert refs(home) == [LONG.encode()]
 
 
 def _killed(home: Path, path: Path, *, after: int) -> None:
-    """Follow a log with a process that is killed in one of the calls that store something."""
+    """Follow a log with a process that is killed in a call that stores something."""
 
     async def visit(memory: Memory) -> None:
         lives = iter(range(after))
@@ -133,10 +129,10 @@ def test_two_processes_that_follow_the_same_log_store_it_once(home: Path, tmp_pa
     path = written(tmp_path, "claude-code")
 
     async def visit() -> None:
-        async with open_memory(home=home, embedder="none") as one, open_memory(home=home, embedder="none") as two:
+        async with open_memory(home=home, embedder="none") as first, open_memory(home=home, embedder="none") as second:
             with anyio.fail_after(20):
                 async with anyio.create_task_group() as group:
-                    for memory in (one, two, one, two):
+                    for memory in (first, second, first, second):
                         group.start_soon(partial(follow_log, memory, path, live=True, now=lambda: BEGAN))
 
     anyio.run(visit)
@@ -217,7 +213,7 @@ def test_a_file_that_is_not_a_log_is_refused(home: Path, tmp_path: Path, what: s
     path = tmp_path if what == "folder" else tmp_path / "x.jsonl"
     if what == "no log":
         path.write_text('{"role": "user", "content": "Hi", "session": "s"}\n', encoding="utf-8")
-    with pytest.raises(InvalidInput, match="is no log" if what == "no log" else "cannot be read"):
+    with pytest.raises(InvalidInput, match="is not a log" if what == "no log" else "cannot be read"):
         followed(home, path)
 
 
@@ -269,9 +265,7 @@ def test_a_recalled_block_is_removed_from_a_message(home: Path, tmp_path: Path) 
     assert list(turns(home).values()) == [[("user", "What do I drink?"), ("assistant", "Tea.")]]
 
 
-def test_a_truncated_result_is_kept_whole_from_the_conversations_folder(
-    home: Path, tmp_path: Path
-) -> None:
+def test_a_truncated_result_is_kept_whole_from_the_conversations_folder(home: Path, tmp_path: Path) -> None:
     told = "<persisted-output>\nOutput too large (69KB). Full output saved to: {}\n\nPreview:\n" + LONG[:2_000]
     near = "/home/ada/.claude/projects/-work/x/tool-results/b1.txt"
     steps: list[Any] = [TALK[0]]
@@ -287,7 +281,7 @@ def test_a_truncated_result_is_kept_whole_from_the_conversations_folder(
     assert done.kept == 3
     kept = sorted(refs(home), key=len)
     assert kept[-1] == (LONG * 3).encode()
-    assert all(one.startswith(b"<persisted-output>") for one in kept[:2])
+    assert all(data.startswith(b"<persisted-output>") for data in kept[:2])
 
 
 def test_a_turn_that_is_too_large_is_left_out_and_reported(home: Path, tmp_path: Path) -> None:

@@ -106,8 +106,8 @@ def test_a_private_passage_that_spans_the_parts_of_a_message_is_not_stored(
     home, last = tmp_path / "home", "The next message stays."
     path = written(tmp_path, client, [("user", *parts), ("assistant", "Noted."), ("user", last)])
     followed(home, path)
-    (said,) = turns(home).values()
-    assert [" ".join(text.split()) for role, text in said if role != "assistant"] == [*kept, last]
+    (stored,) = turns(home).values()
+    assert [" ".join(text.split()) for role, text in stored if role != "assistant"] == [*kept, last]
     assert not [file for file in home.rglob("*") if file.is_file() and b"quince" in file.read_bytes()]
 
 
@@ -116,7 +116,7 @@ def test_typed_words_and_attached_texts_of_a_log_are_stored_as_separate_turns(cl
     home, message = tmp_path / "home", f"{ASKED}\nSome file without a heading:\n{RULE}"
     path = written(tmp_path, client, [("user", message), ("assistant", "It builds.")])
     followed(home, path, prompts=[ASKED])
-    (said,) = turns(home).values()
-    assert said == [("user", ASKED), ("tool", f"Some file without a heading:\n{RULE}"), ("assistant", "It builds.")]
+    (stored,) = turns(home).values()
+    assert stored == [("user", ASKED), ("tool", f"Some file without a heading:\n{RULE}"), ("assistant", "It builds.")]
     (again,) = followed(home, path, again=True)
     assert again.stored == 0
