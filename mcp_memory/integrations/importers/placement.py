@@ -53,12 +53,13 @@ class PlacedTurn(NamedTuple):
 class TurnPlacement:
     """Gives each turn of a file its session, its time, and an id by which it is recognised.
 
-    `default` is the session of turns that name none. A turn without a time gets a guessed time, 100 ms after the turn
-    before; `start` is the guess for the first turn. The id depends on the turn and not on the file: it is the turn's
-    own id, otherwise computed from its session, role, name and words, and from the number of equal turns before it in
-    the session, so that two equal turns are stored twice. Times are not part of it, so a turn is recognised whether its
-    time can be read or not. `others` are the ids of earlier versions, with the time and the number of turns since; the
-    first of them is the id of a turn whose words the session has at another time, from another file.
+    `default` is the session of turns without a session. A turn without a time gets a guessed time, 100 ms after the
+    turn before; `start` is the guess for the first turn. The id depends on the turn and not on the file: it is the
+    turn's own id, otherwise computed from its session, role, name and words, and from the number of equal turns
+    before it in the session, so that two equal turns are stored twice. Times are not part of it, so a turn is
+    recognised whether its time can be read or not. `others` are the ids of earlier versions, with the time and the
+    number of turns since; the first of them is the id of a turn that repeats the words of a stored turn at another
+    time.
     """
 
     def __init__(self, *, default: str | None, start: datetime) -> None:
@@ -177,7 +178,7 @@ async def without_stored(
 ) -> list[NewTurn]:
     """Return the turns of a session that are not stored yet, and count the others in `counts`.
 
-    A turn with an id from its file equals a stored turn with the same id and words if only one of the two has a time.
+    A turn with an id from its file equals a stored turn with the same id and words if just one of them has a time.
     A turn without one equals a stored turn with the same words unless both have times, and the times differ.
     """
     stored = await memory.client_turns([id for each in placed for id in each.ids])

@@ -153,7 +153,7 @@ def whole_lines(file: Readable) -> Iterator[SourceValue | ImportProblem]:
                 yield value
             else:
                 lines.append(value.value)
-    yield SourceValue(lines, _shown(file), path=file.place)
+    yield SourceValue(lines, _short_name(file), path=file.place)
 
 
 def read_json(path: Path) -> Any:
@@ -237,12 +237,12 @@ def notes_digest(folder: Path, name: str) -> str:
 
 def _text(file: Readable) -> SourceValue | ImportProblem:
     try:
-        return SourceValue(_note_bytes(file).removeprefix(BOM).decode(), _shown(file), path=file.place)
+        return SourceValue(_note_bytes(file).removeprefix(BOM).decode(), _short_name(file), path=file.place)
     except UnicodeDecodeError:
-        return ImportProblem(where=_shown(file), what="is not UTF-8. Convert it to UTF-8.")
+        return ImportProblem(where=_short_name(file), what="is not UTF-8. Convert it to UTF-8.")
 
 
-def _shown(file: Readable) -> str:
+def _short_name(file: Readable) -> str:
     return file.within or PurePosixPath(file.place).name
 
 
@@ -251,5 +251,5 @@ def _note_bytes(file: Readable) -> bytes:
         data = stream.read(_MAX_NOTE_BYTES + 1)
     if len(data) > _MAX_NOTE_BYTES:
         limit = _MAX_NOTE_BYTES // 2**20
-        raise InvalidInput(f"{_shown(file)} is larger than {limit} MiB, too large for a note. Remove it.")
+        raise InvalidInput(f"{_short_name(file)} is larger than {limit} MiB, too large for a note. Remove it.")
     return data

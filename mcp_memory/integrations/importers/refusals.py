@@ -1,4 +1,4 @@
-"""Error messages about files from which nothing can be imported: what they look like, and the next step."""
+"""Error messages about files from which nothing can be imported: their apparent kind, and the next step."""
 
 from __future__ import annotations
 

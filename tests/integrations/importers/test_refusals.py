@@ -17,7 +17,7 @@ from tests.integrations.importers.conftest import import_into, jsonl, survey_pat
 File = Callable[..., Path]
 
 
-def refused(path: Path, tmp_path: Path, **options: Any) -> str:
+def refusal(path: Path, tmp_path: Path, **options: Any) -> str:
     with pytest.raises(InvalidInput) as error:
         import_into(tmp_path / "home", path, **options)
     return str(error.value).removeprefix(f"{path} ")
@@ -30,7 +30,7 @@ def export(*messages: dict[str, Any]) -> bytes:
 
 def test_the_error_about_a_file_without_turns_names_the_recognised_format(file: File, tmp_path: Path) -> None:
     path = file(export({"author": {"role": "narrator"}, "content": {"parts": ["Hello"]}}), "conversations.json")
-    message = refused(path, tmp_path)
+    message = refusal(path, tmp_path)
     assert message.startswith(
         "contains no message that can be imported. It was taken for an export of ChatGPT. Left out: "
     )
@@ -39,18 +39,18 @@ def test_the_error_about_a_file_without_turns_names_the_recognised_format(file: 
 
 @pytest.mark.parametrize("data", [b"[]", b'{"results": []}', b'{"sessions": []}'])
 def test_json_without_anything_in_it_is_an_error(data: bytes, file: File, tmp_path: Path) -> None:
-    assert "of no known format" in refused(file(data), tmp_path) or "no message" in refused(file(data), tmp_path)
+    assert "of no known format" in refusal(file(data), tmp_path) or "no message" in refusal(file(data), tmp_path)
 
 
 def test_markdown_of_no_known_format_is_an_error(file: File, tmp_path: Path) -> None:
-    message = refused(file(b"# Notes\n\nThe hives need a roof.\n", "notes.md"), tmp_path)
+    message = refusal(file(b"# Notes\n\nThe hives need a roof.\n", "notes.md"), tmp_path)
     assert message.startswith("looks like Markdown, which is of no known format. `mcp-memory import --help`")
 
 
 @pytest.mark.parametrize(("prompt", "response"), [("## Prompt", "## Response"), ("**Prompt:**", "**Response:**")])
 def test_a_prompt_library_is_not_a_chat(prompt: str, response: str, file: File, tmp_path: Path) -> None:
     text = f"# Prompts\n\n{prompt}\nSummarise this in ten words.\n\n{response}\nTen words.\n"
-    assert "Markdown, which is of no known format" in refused(file(text.encode(), "prompts.md"), tmp_path)
+    assert "Markdown, which is of no known format" in refusal(file(text.encode(), "prompts.md"), tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_a_prompt_library_is_not_a_chat(prompt: str, response: str, file: File, 
     ],
 )
 def test_the_export_of_a_messenger_is_named(name: str, data: Any, what: str, file: File, tmp_path: Path) -> None:
-    message = refused(file(json.dumps(data).encode(), name), tmp_path)
+    message = refusal(file(json.dumps(data).encode(), name), tmp_path)
     assert f"looks like an export of {what}" in message
     assert "Messages between people are not imported; to import them, convert it to lines of JSON" in message
 
@@ -72,7 +72,7 @@ def test_the_export_of_a_messenger_is_named(name: str, data: Any, what: str, fil
     "line", ["[20.03.26, 09:46:40] Ines: Hi", "3/20/26, 9:46 - Ines: Hi", "\u200e[20/03/2026, 09:46:40] Ines: Hi"]
 )
 def test_a_chat_of_whatsapp_is_named(line: str, file: File, tmp_path: Path) -> None:
-    message = refused(file(f"{line}\n{line}\n".encode(), "_chat.txt"), tmp_path)
+    message = refusal(file(f"{line}\n{line}\n".encode(), "_chat.txt"), tmp_path)
     assert message.startswith("looks like an export of WhatsApp")
 
 
@@ -91,17 +91,17 @@ def test_a_chat_of_whatsapp_is_named(line: str, file: File, tmp_path: Path) -> N
 def test_the_error_about_a_text_that_is_not_a_conversation_describes_it(
     name: str, text: str, what: str, file: File, tmp_path: Path
 ) -> None:
-    assert refused(file(text.encode(), name), tmp_path).startswith(f"looks like {what}, which is of no known format.")
+    assert refusal(file(text.encode(), name), tmp_path).startswith(f"looks like {what}, which is of no known format.")
 
 
 def test_of_a_long_object_only_its_own_fields_are_named(file: File, tmp_path: Path) -> None:
     long = {"hives": [{"frames": "x" * 70_000}], "owner": "Ines"}
-    message = refused(file(json.dumps({"kind": {"bee": 1}, **long}).encode(), "hives.json"), tmp_path)
+    message = refusal(file(json.dumps({"kind": {"bee": 1}, **long}).encode(), "hives.json"), tmp_path)
     assert message.startswith("looks like JSON with the fields kind, hives, which is of no known format.")
 
 
 def test_json_of_no_known_format_is_described_in_one_sentence_and_not_line_by_line(file: File, tmp_path: Path) -> None:
-    message = refused(
+    message = refusal(
         file(jsonl([{"url": f"https://hive.example/{n}", "title": "Bees"} for n in range(2_000)])), tmp_path
     )
     assert message.startswith("looks like JSON with the fields url, title, which is of no known format.")
@@ -122,7 +122,7 @@ def test_an_archive_without_a_known_format_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "export.zip"
     with zipfile.ZipFile(path, "w") as packed:
         packed.writestr("users.json", '[{"name": "Ines"}]')
-    assert refused(path, tmp_path).startswith(
+    assert refusal(path, tmp_path).startswith(
         "looks like a zip archive, which is of no known format. It contains users.json (JSON with the fields name)."
     )
 
