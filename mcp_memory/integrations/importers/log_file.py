@@ -9,7 +9,6 @@ document (older versions of Gemini CLI) is read whole when it has changed.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,6 +23,7 @@ from mcp_memory.core.regular_files import modified_ms, open_regular, read_regula
 from mcp_memory.core.secrets.masking import mask_name
 from mcp_memory.integrations.importers.agent_logs import FORMATS
 from mcp_memory.integrations.importers.log_lines import LogLine, LogState
+from mcp_memory.integrations.importers.parts import parse_or_keep
 from mcp_memory.integrations.importers.records import (
     AGENTS,
     Agent,
@@ -237,11 +237,7 @@ def _lines(
 
 def _parse_object(data: bytes) -> dict[str, Any] | None:
     """Return the object of a line; None for anything else."""
-    try:
-        value = json.loads(data)
-    except (ValueError, RecursionError):
-        return None
-    return object_of(value)
+    return object_of(parse_or_keep(data))
 
 
 def _resume(stream: IO[bytes], position: FollowedLog | None, secret: bytes) -> tuple[int, LogState]:

@@ -59,13 +59,14 @@ class StatementToImport:
 class ImportedStatementsReport:
     """Counts of imported statements.
 
-    `told` are new, `held` of these are quarantined, `repeated` were known, and `kept_out` had been forgotten here.
+    `stored` are new, `quarantined` of these are quarantined, `repeated` are stored already, and `forgotten` were
+    forgotten in this memory.
     """
 
-    told: int = 0
-    held: int = 0
+    stored: int = 0
+    quarantined: int = 0
     repeated: int = 0
-    kept_out: int = 0
+    forgotten: int = 0
 
 
 class AdministrationVerbs(ForgettingVerbs):
@@ -228,7 +229,7 @@ class AdministrationVerbs(ForgettingVerbs):
             quarantined += bool(atom.held) and not written.duplicate
         if stored:
             self._refresh()
-        return ImportedStatementsReport(told=stored, held=quarantined, repeated=repeated, kept_out=kept_out)
+        return ImportedStatementsReport(stored=stored, quarantined=quarantined, repeated=repeated, forgotten=kept_out)
 
     @property
     def has_files(self) -> bool:
