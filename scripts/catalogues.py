@@ -41,6 +41,8 @@ LAUNCHERS = {
     "gemini": "${extensionPath}/plugin/launch",
 }
 """The path of `plugin/launch` in the hooks of each client."""
+_VERSIONED = {"copilot", "cursor"}
+"""The clients whose files of hooks name the version of their form."""
 
 
 def manifests() -> dict[str, Any]:
@@ -194,7 +196,8 @@ def write_release(folder: Path, commit: str) -> None:
 def _hooks(client: str) -> dict[str, Any]:
     """Return the file of hooks of a client; empty if we have none for it."""
     found = hooks_of(client, ["LAUNCH"])
-    return {"hooks": _filled(found, LAUNCHERS[client])} if found else {}
+    version = {"version": 1} if client in _VERSIONED else {}
+    return {**version, "hooks": _filled(found, LAUNCHERS[client])} if found else {}
 
 
 def _filled(value: Any, launcher: str) -> Any:

@@ -118,6 +118,12 @@ def test_the_hooks_are_those_that_the_package_answers(client: str, file: str, la
             assert hook["command"] == f'"{launcher}" hook {event} --client {client}'
 
 
+def test_a_client_that_runs_hooks_has_them_in_its_plugin() -> None:
+    for client in ("copilot", "cursor"):
+        plugin = MANIFESTS[f"plugin/{'.github/plugin' if client == 'copilot' else '.cursor-plugin'}/plugin.json"]
+        assert ("hooks" in plugin) == bool(hooks_of(client, [NAME]))
+
+
 # --- what each catalogue asks for -------------------------------------------------------------------
 
 
