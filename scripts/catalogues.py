@@ -22,6 +22,7 @@ from typing import Any
 from mcp_memory.core.distribution import DISTRIBUTION, RELEASED, REPOSITORY
 from mcp_memory.integrations.clients.programs import COMMAND, NAME
 from mcp_memory.integrations.hooks import hooks_of
+from mcp_memory.server.skills import SKILL
 from scripts.make_bundle import project
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -176,9 +177,9 @@ def templates(sdist: Path, commit: str) -> dict[str, str]:
     return {path.name: _HOLE.sub(lambda hole: values[hole[1]], path.read_text(encoding="utf-8")) for path in TEMPLATES}
 
 
-def text_of(content: Any) -> str:
-    """Return a manifest as it is written."""
-    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+def files() -> dict[str, str]:
+    """Return the text of each file that is made, by its path: the manifests, and the plugin's copy of the skill."""
+    return {"plugin/skills/memory/SKILL.md": SKILL, **{name: _text(value) for name, value in manifests().items()}}
 
 
 def write_release(folder: Path, commit: str) -> None:
@@ -188,8 +189,8 @@ def write_release(folder: Path, commit: str) -> None:
     """
     [extension] = folder.rglob("*.mcpb")
     [sdist] = folder.rglob("*.tar.gz")
-    files = {"server.json": text_of(registry_entry(extension)), **templates(sdist, commit)}
-    for name, text in files.items():
+    added = {"server.json": _text(registry_entry(extension)), **templates(sdist, commit)}
+    for name, text in added.items():
         (folder / name).write_text(text, encoding="utf-8")
 
 
@@ -215,6 +216,10 @@ def _filled(value: Any, launcher: str) -> Any:
             return value
 
 
+def _text(manifest: Any) -> str:
+    return json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
+
+
 def _asset(file: Path) -> str:
     return f"{REPOSITORY}/releases/download/v{project()['version']}/{file.name}"
 
@@ -230,10 +235,10 @@ def _read(path: Path) -> Mapping[str, Any]:
 def main(arguments: list[str]) -> None:
     match arguments:
         case []:
-            for name, content in manifests().items():
+            for name, text in files().items():
                 path = ROOT / name
                 path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(text_of(content), encoding="utf-8")
+                path.write_text(text, encoding="utf-8")
         case ["--release", folder, commit]:
             write_release(Path(folder), commit)
         case _:

@@ -16,7 +16,7 @@ from mcp_memory import __version__
 from mcp_memory.core.distribution import DISTRIBUTION, RELEASED, REPOSITORY
 from mcp_memory.integrations.clients.programs import NAME, PLUGIN
 from mcp_memory.integrations.hooks import hooks_of
-from scripts.catalogues import HEADLINE, ROOT, manifests, text_of, write_release
+from scripts.catalogues import HEADLINE, ROOT, files, manifests, write_release
 from scripts.make_bundle import project
 
 SCHEMAS = ROOT / "fixtures" / "catalogues"
@@ -49,17 +49,16 @@ def release(tmp_path: Path) -> Path:
 # --- manifests in the repository --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", MANIFESTS)
-def test_the_manifest_is_the_one_that_is_made(name: str) -> None:
-    text = (ROOT / name).read_text(encoding="utf-8")
-    assert text == text_of(MANIFESTS[name]), "renew it: python -m scripts.catalogues"
+@pytest.mark.parametrize(("name", "text"), files().items())
+def test_the_file_is_the_one_that_is_made(name: str, text: str) -> None:
+    assert (ROOT / name).read_text(encoding="utf-8") == text, "renew it: python -m scripts.catalogues"
 
 
 def test_no_other_file_is_made_for_a_client() -> None:
     """A file that a client reads by default, in another client's form, would mislead it."""
     folders = ("plugin/hooks", "hooks", ".agents", ".claude-plugin", ".cursor-plugin", ".github/plugin")
-    files = {path.relative_to(ROOT).as_posix() for folder in folders for path in (ROOT / folder).rglob("*.json")}
-    assert files <= set(MANIFESTS)
+    found = {path.relative_to(ROOT).as_posix() for folder in folders for path in (ROOT / folder).rglob("*.json")}
+    assert found <= set(MANIFESTS)
     assert not any((ROOT / "plugin" / name).exists() for name in (".mcp.json", "mcp.json", "plugin.json", "hooks.json"))
 
 
