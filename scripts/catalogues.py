@@ -32,7 +32,7 @@ TEMPLATES = sorted((ROOT / "deploy" / "catalogues").iterdir())
 _HOLE = re.compile(r"(?<!#)\{(\w+)\}")
 HEADLINE = "Memory for agents, kept on your machine"
 PUBLISHED = {"memory": {"command": COMMAND[0], "args": [*COMMAND[1:]]}}
-"""The server as uv starts it, for clients that run no file of a plugin."""
+"""The server as uv starts it, for Cursor: it may keep only the files of a plugin that the manifest names."""
 
 LAUNCHERS = {
     "claude-code": "${CLAUDE_PLUGIN_ROOT}/launch",
@@ -53,7 +53,6 @@ def manifests() -> dict[str, Any]:
     author = {"name": metadata["authors"][0]["name"]}
     plugin: dict[str, Any] = {
         "name": NAME,
-        "displayName": claude["displayName"],
         "version": metadata["version"],
         "description": claude["description"],
         "author": author,
@@ -77,6 +76,7 @@ def manifests() -> dict[str, Any]:
         },
         "plugin/.cursor-plugin/plugin.json": {
             **plugin,
+            "displayName": claude["displayName"],
             "logo": "icon.png",
             "category": "productivity",
             "skills": "./skills/",
@@ -84,13 +84,13 @@ def manifests() -> dict[str, Any]:
             "mcpServers": PUBLISHED,
         },
         "plugin/.github/plugin/plugin.json": {
-            **{key: value for key, value in plugin.items() if key != "displayName"},
+            **plugin,
             "skills": "./skills/",
             **named.get("copilot", {}),
             "mcpServers": {"memory": {"command": LAUNCHERS["copilot"], "args": ["serve"]}},
         },
         "plugin/.codex-plugin/plugin.json": {
-            **{key: value for key, value in plugin.items() if key != "displayName"},
+            **plugin,
             "skills": "./skills/",
             **named["codex"],
             # Codex fills in no variables here, but takes `cwd` as relative to the plugin.
@@ -137,13 +137,11 @@ def manifests() -> dict[str, Any]:
 
 def registry_entry(extension: Path) -> dict[str, Any]:
     """Return the entry of a release in the MCP registry: `server.json`, and where its packages are."""
-    version = project()["version"]
     stdio = {"type": "stdio"}
     packages: list[dict[str, Any]] = [
         {
             "registryType": "mcpb",
-            "identifier": _asset(extension),
-            "version": version,
+            "identifier": _asset(extension),  # names the version; `version` beside it has been refused
             "fileSha256": _sha256(extension),
             "transport": stdio,
         }
@@ -154,7 +152,7 @@ def registry_entry(extension: Path) -> dict[str, Any]:
             {
                 "registryType": "pypi",
                 "identifier": DISTRIBUTION,
-                "version": version,
+                "version": project()["version"],
                 "packageArguments": serve,
                 "transport": stdio,
             }
@@ -197,23 +195,11 @@ def write_release(folder: Path, commit: str) -> None:
 def _hooks(client: str) -> dict[str, Any]:
     """Return the file of hooks of a client; empty if we have none for it."""
     found = hooks_of(client, ["LAUNCH"])
-    version = {"version": 1} if client in _VERSIONED else {}
-    return {**version, "hooks": _filled(found, LAUNCHERS[client])} if found else {}
-
-
-def _filled(value: Any, launcher: str) -> Any:
-    """Put the launcher into hooks: alone where no shell reads it, else quoted."""
-    match value:
-        case "LAUNCH":
-            return launcher
-        case str():
-            return value.replace("LAUNCH ", f'"{launcher}" ')
-        case list():
-            return [_filled(item, launcher) for item in value]  # pyright: ignore[reportUnknownVariableType]
-        case dict():
-            return {key: _filled(item, launcher) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
-        case _:
-            return value
+    if not found:
+        return {}
+    launcher = LAUNCHERS[client]  # quoted where a shell reads it
+    text = json.dumps(found).replace('"LAUNCH"', f'"{launcher}"').replace("LAUNCH ", f'\\"{launcher}\\" ')
+    return {**({"version": 1} if client in _VERSIONED else {}), "hooks": json.loads(text)}
 
 
 def _text(manifest: Any) -> str:
