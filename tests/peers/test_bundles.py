@@ -25,7 +25,8 @@ from mcp_memory.server.tools import TOOLS
 from scripts.install_peers import CLAUDE_CODE, CODEX, COPILOT, GEMINI, MCPB, Peer, node_environment
 from scripts.make_bundle import manifest, stage
 from scripts.scripted_model import Turn, serving_model
-from tests.peers.test_clients import codex
+from tests.peers.gemini_model import GeminiModel, serving_gemini
+from tests.peers.test_clients import codex, leave
 
 pytestmark = [pytest.mark.peers, pytest.mark.timeout(300)]
 
@@ -101,10 +102,17 @@ def test_codex_starts_the_server_of_the_plugin_and_knows_its_hooks(
     assert launcher.read_bytes() == (ROOT / "plugin" / "launch").read_bytes()
 
 
-def test_gemini_starts_the_server_of_the_extension(tmp_path: Path) -> None:
-    assert "successfully validated" in run(GEMINI, "extensions", "validate", ROOT, home=tmp_path)
+def test_gemini_runs_the_server_and_the_hooks_of_the_extension(tmp_path: Path) -> None:
+    run(GEMINI, "extensions", "validate", ROOT, home=tmp_path)
     run(GEMINI, "extensions", "link", ROOT, "--consent", home=tmp_path)
+    settings = {"security": {"auth": {"selectedType": "gemini-api-key"}}}
+    (tmp_path / ".gemini" / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
     assert re.search(r"memory \(from mcp-memory\): .* - Connected", run(GEMINI, "mcp", "list", home=tmp_path))
+    with serving_gemini(GeminiModel("none", {}, "Noted.")) as model:
+        key = {"GEMINI_API_KEY": "made-up", "GOOGLE_GEMINI_BASE_URL": model.url}
+        run(GEMINI, "--model", "gemini-2.5-pro", "--prompt", "Ada keeps bees.", home=tmp_path, extra=key)
+    assert (tmp_path / ".mcp-memory" / "hooks").is_dir()  # the daemon that hooks start has been there
+    leave(tmp_path)
 
 
 def test_copilot_gives_its_model_the_tools_and_the_skill_of_the_plugin(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ async def test_a_client_lists_the_skill_checks_it_and_reads_it(server: MemorySer
         assert (await ask(client, "skills/get", {"uri": URI}))["skill"] == skill
         assert content.mime_type == "text/markdown"
     plugin = Path(__file__).resolve().parents[2] / "plugin" / "skills" / skill["frontmatter"]["name"] / "SKILL.md"
-    assert plugin.read_bytes() == text
+    assert plugin.read_text(encoding="utf-8") == content.text
 
 
 @pytest.mark.parametrize(
