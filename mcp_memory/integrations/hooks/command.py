@@ -86,8 +86,8 @@ def answer(event: str, client: str, payload: bytes, *, home: Path | None = None,
 def _leave_note(files: DaemonFiles, client: str, payload: bytes, *, flushed: bool) -> None:
     make_folders(files)
     fields = json.loads(payload)
-    log, conversation = str(fields["transcript_path"]), str(fields["session_id"])
-    PendingLog(log=log, client=client, conversation=conversation, flushed=flushed).save(files)
+    log, conversation, folder = str(fields["transcript_path"]), str(fields["session_id"]), str(fields.get("cwd") or "")
+    PendingLog(log=log, client=client, conversation=conversation, flushed=flushed, folder=folder).save(files)
 
 
 # --- asking -----------------------------------------------------------------------------------------
