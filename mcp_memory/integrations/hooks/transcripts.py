@@ -188,7 +188,7 @@ class LogFollower:
             await self._discard_note(due.note)
 
     async def _save_note(self, note: PendingLog) -> None:
-        if holds_key(note.log) or holds_key(note.conversation):  # a note is not masked
+        if any(map(holds_key, (note.log, note.conversation, note.folder))):  # a note is not masked
             return
         try:
             async with self._noting:
@@ -213,8 +213,9 @@ class LogFollower:
             prompts = [*self._prompts.get(session_name(client, note.conversation), ())]
             async with self.storing:
                 read = await follow_log(
-                    memory, Path(note.log), live=True, client=client, within_s=_PASS_S, prompts=prompts
-                )
+                    memory, Path(note.log), live=True, client=client, within_s=_PASS_S, folder=note.folder,
+                    prompts=prompts,
+                )  # fmt: skip
         except InvalidInput as unfit:
             if not isinstance(unfit.__cause__, FileNotFoundError):  # not yet created, or deleted
                 self._log_unreadable(note, unfit.__cause__ or unfit)
