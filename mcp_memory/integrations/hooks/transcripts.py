@@ -188,11 +188,13 @@ class LogFollower:
             await self._discard_note(due.note)
 
     async def _save_note(self, note: PendingLog) -> None:
-        if any(map(holds_key, (note.log, note.conversation, note.folder))):  # a note is not masked
-            return
+        def save() -> None:
+            if not any(map(holds_key, (note.log, note.conversation, note.folder))):  # a note is not masked
+                note.save(self._files)
+
         try:
             async with self._noting:
-                await anyio.to_thread.run_sync(note.save, self._files)
+                await anyio.to_thread.run_sync(save)
         except OSError as error:
             logger.warning("a pending log was not noted: %s", error)
 
