@@ -42,6 +42,8 @@ class PayloadFields:
     """The client's id of the conversation."""
     log: str = "transcript_path"
     """The path of the client's log of the conversation."""
+    folder: str = "cwd"
+    """The folder in which the client runs."""
     source: str = "source"
     """How the conversation starts: `startup`, `resume`, `clear`, `compact`, `fork`."""
     prompt: str = "prompt"
