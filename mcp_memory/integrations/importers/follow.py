@@ -172,10 +172,9 @@ async def follow_log(
     """Store the part of a log after the last position, up to its last whole line.
 
     If `live`, results of the last hour go to the session's canvas; other results are only kept and indexed. `client` is
-    the agent that wrote the log, if known. `again` reads the log from its start. The client's
-    hook reported that it runs in `folder` (by default the log says where), and that `prompts` were typed in the
-    conversation. Stops after `within_s` seconds; the next call continues. Raises InvalidInput for a file that cannot be
-    read or is not a log.
+    the agent that wrote the log, if known. `again` reads the log from its start. The client's hook reported the
+    `folder` in which it runs (by default the log names it) and the `prompts` that were typed in the conversation. Stops
+    after `within_s` seconds; the next call continues. Raises InvalidInput for a file that cannot be read or is no log.
     """
     try:
         path = await to_thread(path.resolve)

@@ -17,7 +17,7 @@ other evidence, and a turn whose statement was replaced is marked. `layout` deci
 
 A program that adds text to every prompt must not disturb prompts that need no memory: if the memory is unlikely to know
 (`search.answerability`), `automatic` returns nothing, while an explicit recall shows the closest rows. A prompt that
-asks to continue an earlier conversation ("where were we?") gets the end of that conversation.
+asks to continue an earlier session ("go on", "where were we?") gets the end of that session (`continuity`).
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ def bundle(
     recent_turns = context_of(context, session)
     judgement = judge_question(context, question)
     promises = promises_for(context, question, session=session, shown_due=shown_promises)
+    end = ending(context, continuity, counter) if asks_to_continue(question, context.now) else []
     if question.strip() or recent_turns:
-        end = ending(context, continuity, counter) if asks_to_continue(question, context.now) else ()
         lines = dynamic_lines(context, question, recent_turns, shown_text=shown, judgement=judgement, ending=end)
         dynamic, left_out = fit(_promises_first(promises.lines, lines), counter, left)
     else:
@@ -89,7 +89,7 @@ def bundle(
         left_out = []  # nothing was asked, so nothing is missing
     left_out += promises.left_out
     tokens = sum(counter.count(block) for block in (shown, dynamic) if block)
-    known = judgement.known if judgement else None
+    known = "likely" if end else judgement.known if judgement else None
     left_out += missing if shown else []
     return Bundle(stable=shown, dynamic=dynamic, tokens=tokens, left_out=left_out, known=known)
 

@@ -18,7 +18,7 @@ COMMON = {"session_id": ID, "transcript_path": "/p/log.jsonl", "cwd": "/p"}
 
 
 def event(kind: Any, name: str, **told: Any) -> HookEvent:
-    about = {"client": "claude-code", "conversation": ID, "log": Path("/p/log.jsonl"), "folder": "/p"}
+    about: dict[str, Any] = {"client": "claude-code", "conversation": ID, "log": Path("/p/log.jsonl"), "folder": "/p"}
     return HookEvent(kind=kind, name=name, **{**about, **told})
 
 
