@@ -89,7 +89,7 @@ def _leave_note(files: DaemonFiles, client: str, payload: bytes, *, flushed: boo
     conversation, log = hooks.conversation(values) if hooks else ("", None)
     if hooks and log is not None:
         make_folders(files)
-        folder = str(values.get(hooks.fields.folder) or "")
+        folder = hooks.folder(values)
         PendingLog(log=str(log), client=client, conversation=conversation, flushed=flushed, folder=folder).save(files)
 
 
