@@ -314,7 +314,7 @@ def _add_part(before: Mapping[str, Any], part: ConfigPart) -> dict[str, Any]:
     after = dict(before)
     if part.server is not None:
         after = programs.add_server(after, part.client, part.name, part.server)
-    return programs.set_hooks(after, part.hooks)
+    return programs.set_hooks(after, part.hooks, _beside(part))
 
 
 def _remove_part(now: Mapping[str, Any], ours: ConfigPart, before: Mapping[str, Any]) -> dict[str, Any]:
@@ -323,7 +323,11 @@ def _remove_part(now: Mapping[str, Any], ours: ConfigPart, before: Mapping[str, 
         if ours.server
         else now
     )
-    return programs.remove_hooks(after, empty=before) if ours.hooks else dict(after)
+    return programs.remove_hooks(after, empty=before, beside=_beside(ours)) if ours.hooks else dict(after)
+
+
+def _beside(part: ConfigPart) -> Mapping[str, Any]:
+    return part.client.hooks.beside if part.client.hooks else {}
 
 
 def _text_without(text: str, ours: ConfigPart, before: Mapping[str, Any]) -> str:
@@ -419,11 +423,12 @@ def config_parts(
     path = programs.existing_path(programs.server_files(client.name, machine, project))
     start = _shareable_command(command) if project else command
     server = programs.server_entry(client, [*start, "serve"], env)
-    hooks_config = hooks_of(client.name, command) if hooks else {}
+    hooks_config = hooks_of(client.name, command) if hooks and client.hooks else {}
+    hooks_format = client.hooks.format if client.hooks else client.format
     beside = [Path(file) for file in programs.hooks_files(client.name, machine, project)] if hooks_config else []
     return [
         ConfigPart(path, client.format, client, name, server, hooks_config if beside == [path] else {}),
-        *(ConfigPart(file, "json", client, name, hooks=hooks_config) for file in beside if file != path),
+        *(ConfigPart(file, hooks_format, client, name, hooks=hooks_config) for file in beside if file != path),
     ]
 
 
