@@ -270,13 +270,15 @@ def _install(
     except Refused:
         _offer_import(memories, asks=False)  # it often has the name that is wanted
         raise
+    warnings = _hooks_switched_off(of, project) if hooked else []
     if not any(change.changes for change in changes):
-        say(f"{of.title} has it already, as {name!r} in {escape_controls(str(parts[0].path))}.", err=only_show)
+        already = f"{of.title} has it already, as {name!r} in {parts[0].path}."
+        say(escape_controls("\n".join([already, *warnings])), err=only_show)
         return
     if only_show:
         _print_diffs(changes)
         return
-    sentences = _effects_of_install(of, env, hooked=hooked)
+    sentences = [*_effects_of_install(of, env, hooked=hooked), *warnings]
     if not is_client_present(parts[0]):
         sentences.append(f"{of.title} was not found on this machine. Its configuration can be written all the same.")
     if env and project:
@@ -314,6 +316,15 @@ def _effects_of_install(of: ClientProgram, env: tuple[str, ...], *, hooked: bool
     if model != "none":
         effects.append(f"The model {model} reads what is stored, up to {chosen.llm_daily_tokens:,} tokens a day.")
     return effects
+
+
+def _hooks_switched_off(of: ClientProgram, project: Path | None) -> list[str]:
+    from mcp_memory.integrations.clients import plan
+
+    if off := plan.find_switch_off(of, project):
+        until = "Until you change that, it recalls and records nothing by itself."
+        return [f"{of.title} runs no hooks, because of {off}. {until}"]
+    return []
 
 
 _PROMPTS_A_DAY = 50
@@ -433,11 +444,17 @@ def _list_clients(name: str, project: Path | None) -> None:
     for client in programs.clients_for(project):
         parts = _parts(client, name, project, {}, hooks=True)
         rows.append(
-            (client, "yes" if is_client_present(parts[0]) else "-", _installation_state(parts), str(parts[0].path))
+            (
+                client,
+                "yes" if is_client_present(parts[0]) else "-",
+                _installation_state(parts, project),
+                str(parts[0].path),
+            )
         )
     click.echo(escape_controls(columns(rows)))
     click.echo("\nInstall it with: mcp-memory install CLIENT; --check tries the installed server.")
-    _print_plugin_state(project, server_state=_installation_state(_parts("claude-code", name, project, {}, hooks=True)))
+    of_claude_code = _parts("claude-code", name, project, {}, hooks=True)
+    _print_plugin_state(project, server_state=_installation_state(of_claude_code, project))
 
 
 def _print_plugin_state(project: Path | None, *, server_state: str) -> None:
@@ -466,7 +483,7 @@ def _print_plugin_state(project: Path | None, *, server_state: str) -> None:
         )
 
 
-def _installation_state(parts: list[ConfigPart]) -> str:
+def _installation_state(parts: list[ConfigPart], project: Path | None) -> str:
     from mcp_memory.integrations.clients import plan, programs
 
     try:
@@ -478,6 +495,8 @@ def _installation_state(parts: list[ConfigPart]) -> str:
         return "hooks only" if hooks else "-"
     if not programs.is_ours(entry):
         return "another server"
+    if hooks and plan.find_switch_off(parts[0].client, project):
+        return "installed, hooks off"
     return "installed, with hooks" if hooks else "installed"
 
 
