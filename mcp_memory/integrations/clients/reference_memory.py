@@ -47,7 +47,7 @@ def _configured_servers(project: Path) -> Iterator[Mapping[str, Any]]:
     for place in (None, project):
         for name in programs.clients_for(place):
             for path in map(Path, programs.server_files(name, machine, place)):
-                with suppress(McpMemoryError):
+                with suppress(McpMemoryError, RecursionError):
                     yield from _find_entries(plan.read_document(path, programs.client_named(name).format))
 
 
@@ -67,9 +67,11 @@ def _find_entries(value: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def _memory_files(entry: Mapping[str, Any]) -> Iterator[Path]:
-    from mcp_memory.integrations.clients.server_check import environment  # takes a second to import
+    from mcp_memory.integrations.clients.server_check import expand_variables  # takes a second to import
 
-    named = environment(entry, from_desktop=False, environ=os.environ).get("MEMORY_FILE_PATH")
+    variables = entry.get("env") or entry.get("environment")
+    named = cast("dict[str, Any]", variables).get("MEMORY_FILE_PATH") if isinstance(variables, dict) else None
+    named = expand_variables(named, os.environ) if isinstance(named, str) else ""
     names = [named] if named else ["memory.jsonl", "memory.json"]
     folders = [Path()] if named and Path(named).is_absolute() else _package_folders()
     for path in (folder / name for folder in folders for name in names):

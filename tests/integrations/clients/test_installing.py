@@ -435,6 +435,28 @@ def test_if_the_reference_server_has_the_name_its_import_is_offered_with_the_ref
     assert f"To import it: mcp-memory import {kept}\n" in refused.stdout
 
 
+def test_a_relative_file_is_in_the_package_and_strange_entries_are_no_hindrance(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / ".npm/_npx/15b0/node_modules/@modelcontextprotocol/server-memory/dist"
+    folder.mkdir(parents=True)
+    for name in ("memory.jsonl", "mine.jsonl"):
+        (folder / name).write_text(ENTITY)
+    (tmp_path / ".gemini").mkdir()
+    (tmp_path / ".gemini/settings.json").write_text("{")
+    (tmp_path / ".cursor").mkdir()
+    config = tmp_path / ".cursor/mcp.json"
+    strange: list[tuple[Any, list[str]]] = [
+        ({"MEMORY_FILE_PATH": "mine.jsonl"}, ["mine.jsonl"]),
+        ({"MEMORY_FILE_PATH": 1}, ["memory.jsonl"]),
+        ([], ["memory.jsonl"]),
+        ({"MEMORY_FILE_PATH": "/none.jsonl"}, []),
+    ]
+    for variables, files in strange:
+        config.write_text(json.dumps({"mcpServers": {"graph": {**REFERENCE, "env": variables}}}))
+        said = run("install", "codex", "--yes").output
+        assert [name for name in ("memory.jsonl", "mine.jsonl") if f"\n  {folder / name}\n" in said] == files
+        run("uninstall", "codex", "--yes")
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="a pseudo-terminal")
 def test_at_a_terminal_the_reference_memory_is_imported_after_a_yes_only(run: Run, tmp_path: Path) -> None:
