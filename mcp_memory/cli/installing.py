@@ -328,8 +328,10 @@ def _hooks_switched_off(of: ClientProgram, project: Path | None) -> list[str]:
 
 
 _PROMPTS_A_DAY = 50
-_TOKENS_A_DAY = {"claude-code": 50_000, "codex": 100_000, "gemini": 50_000}
-"""The tokens that reading such a day takes, as `report.estimate_cost` estimates them. Codex adds 8,000 a question."""
+_TOKENS_A_DAY = 50_000
+"""The tokens of reading such a day, as `report.estimate_cost` estimates them."""
+_CODEX_ADDS = 50_000
+"""What Codex adds to them, 8,000 tokens to each question."""
 
 
 def _offer_to_read(of: ClientProgram) -> None:
@@ -348,7 +350,7 @@ def _offer_to_read(of: ClientProgram) -> None:
         return
     if "llm" in chosen.model_fields_set:
         return
-    about = min(_TOKENS_A_DAY[of.name], chosen.llm_daily_tokens)
+    about = min(_TOKENS_A_DAY + (_CODEX_ADDS if of.name == "codex" else 0), chosen.llm_daily_tokens)
     say(
         f"\nThe memory works without a model. If you agree, {of.title} also reads your conversations in the "
         "background, signed in as you and without tools, and writes shorter statements and a better page about you. "
@@ -368,7 +370,16 @@ def _offer_to_read(of: ClientProgram) -> None:
 
 
 def _offer_import(files: Sequence[Path], *, asks: bool) -> None:
-    """Ask whether to import the files of the reference memory server, or print the command for it."""
+    """Ask whether to import the files of the reference memory server, or print the command for it.
+
+    Does nothing if they were imported before.
+    """
+    if not files:
+        return
+    from mcp_memory.cli.import_files import never_imported, run_import
+    from mcp_memory.integrations.importers.history import ImportOptions
+
+    files = never_imported(files)
     if not files:
         return
     listed = "".join(f"\n  {escape_controls(str(file))}" for file in files)
@@ -385,9 +396,6 @@ def _offer_import(files: Sequence[Path], *, asks: bool) -> None:
         click.echo()
         return
     if agreed:
-        from mcp_memory.cli.import_files import run_import
-        from mcp_memory.integrations.importers.history import ImportOptions
-
         run_import(files, "auto", ImportOptions(), dry_run=False, watch=False)
 
 

@@ -473,6 +473,7 @@ def test_at_a_terminal_the_reference_memory_is_imported_after_a_yes_only(run: Ru
     shown = at_a_terminal("--space", "work", "install", "vscode", folder=tmp_path, typed="y\ny\n")
     assert question in shown
     assert "keeps bees in Bristol" in run("--space", "work", "search", "bees").output
+    assert "reference memory server" not in run("--space", "work", "install", "gemini", "--yes").output
 
 
 def at_a_terminal(*arguments: str, folder: Path, typed: str) -> str:
