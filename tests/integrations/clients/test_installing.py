@@ -26,7 +26,10 @@ from mcp_memory.integrations.clients.server_check import SHORT_PATH, check, envi
 Run = Callable[..., Result]
 
 SCRIPT = str(Path(sys.executable).with_name("mcp-memory"))
-MOVING = ("XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "VSCODE_PORTABLE")
+MOVING = (
+    *("XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "GEMINI_CLI_HOME", "VSCODE_PORTABLE"),
+    *("npm_config_cache", "npm_config_prefix", "NVM_DIR"),
+)
 
 
 @pytest.fixture
