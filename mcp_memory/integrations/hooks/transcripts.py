@@ -190,7 +190,7 @@ class LogFollower:
 
     async def _save_note(self, note: PendingLog) -> None:
         def save() -> None:
-            if not (holds_key(note.log) or holds_key(note.conversation)):  # a note is not masked
+            if not any(map(holds_key, (note.log, note.conversation, note.folder))):  # a note is not masked
                 note.save(self._files)
 
         try:
@@ -216,8 +216,9 @@ class LogFollower:
             prompts = [*self._prompts.get(session_name(client, note.conversation), ())]
             async with self.storing:
                 read = await follow_log(
-                    memory, Path(note.log), live=True, client=client, within_s=_PASS_S, prompts=prompts
-                )
+                    memory, Path(note.log), live=True, client=client, within_s=_PASS_S, folder=note.folder,
+                    prompts=prompts,
+                )  # fmt: skip
         except InvalidInput as unfit:
             if not isinstance(unfit.__cause__, FileNotFoundError):  # not yet created, or deleted
                 self._log_unreadable(note, unfit.__cause__ or unfit)

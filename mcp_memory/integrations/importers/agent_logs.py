@@ -88,6 +88,7 @@ def claude_code_records(line: LogLine) -> Iterator[LogRecord]:
     fields, state = line.fields, line.state
     if state.conversation is None:
         state.conversation = log_id(fields.get("sessionId"))
+    state.note_folder(fields.get("cwd"))
     kind = fields.get("type")
     if fields.get("isSidechain") is True or "agentId" in fields:
         line.skipped.left_out["lines of sub-agents"] += kind in ("user", "assistant")
@@ -208,6 +209,8 @@ def is_codex_line(value: Any) -> bool:
 def codex_records(line: LogLine) -> Iterator[LogRecord]:
     """Update the state of the log from a line, and yield its turns and tool results."""
     state, payload = line.state, part_of(line.fields, "payload")
+    if line.fields.get("type") in ("session_meta", "turn_context"):
+        state.note_folder(payload.get("cwd"))
     match line.fields.get("type"), payload.get("type"):
         case "session_meta", _:
             _note_conversation(payload, state)

@@ -23,6 +23,7 @@ from anyio.to_thread import run_sync as to_thread
 
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput, McpMemoryError
+from mcp_memory.core.projects import project_of
 from mcp_memory.core.token_counts import estimate_tokens
 from mcp_memory.core.types import NewTurn
 from mcp_memory.integrations.importers.log_file import (
@@ -165,15 +166,16 @@ async def follow_log(
     client: str | None = None,
     again: bool = False,
     within_s: float | None = None,
+    folder: str = "",
     prompts: Sequence[str] = (),
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> FollowReport:
     """Store the part of a log after the last position, up to its last whole line.
 
     If `live`, results of the last hour go to the session's canvas; other results are only kept and indexed. `client` is
-    the agent that wrote the log, if known. `again` reads the log from its start. `prompts` are those that the client's
-    hook reported as typed in the conversation. Stops after `within_s` seconds; the next call continues. Raises
-    InvalidInput for a file that cannot be read or is not a log.
+    the agent that wrote the log, if known. `again` reads the log from its start. The client's hook reported the
+    `folder` in which it runs (by default the log names it) and the `prompts` that were typed in the conversation. Stops
+    after `within_s` seconds; the next call continues. Raises InvalidInput for a file that cannot be read or is no log.
     """
     try:
         path = await to_thread(path.resolve)
@@ -198,6 +200,8 @@ async def follow_log(
                 for stand_in in stand_ins:
                     if stand_in.call is not None:
                         await memory.note_replaced(done.session, stand_in.call, stand_in.text, at=stand_in.said_at)
+                if ran_in := folder or chunk.state.folder:
+                    await memory.note_project(done.session, await to_thread(project_of, Path(ran_in)))
                 if chunk.head:
                     await memory.note_followed(chunk.position(path, agent, done.session, at=now()))
             if until is not None and time.monotonic() > until:
