@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.integrations.hooks import answers, hooks_of
-from mcp_memory.integrations.hooks.answers import HookEvent, ToolResponse
+from mcp_memory.integrations.hooks import events, hooks_of
+from mcp_memory.integrations.hooks.events import HookEvent
+from mcp_memory.integrations.hooks.tool_outputs import ToolResponse
 from mcp_memory.integrations.importers.records import AGENTS
 from mcp_memory.longterm.attachments import typed_text
 
@@ -25,7 +26,7 @@ def event(kind: Any, name: str, **told: Any) -> HookEvent:
 
 def test_events_of_claude_code_are_read() -> None:
     def read(name: str, **told: Any) -> HookEvent | None:
-        return answers.parse_event("claude-code", name, {**COMMON, "hook_event_name": name, **told})
+        return events.parse_event("claude-code", name, {**COMMON, "hook_event_name": name, **told})
 
     assert read("SessionStart", source="compact") == event("start", "SessionStart", source="compact")
     assert read("UserPromptSubmit", prompt="When?") == event("prompt", "UserPromptSubmit", text="When?")
@@ -52,12 +53,12 @@ def test_events_of_claude_code_are_read() -> None:
     ],
 )
 def test_what_is_not_ours_is_nothing(client: str, name: str, told: object) -> None:
-    assert answers.parse_event(client, name, told) is None
+    assert events.parse_event(client, name, told) is None
 
 
 def test_what_a_client_sends_by_itself_is_no_prompt() -> None:
     told = {**COMMON, "prompt": "<task-notification><task-id>a</task-id>done</task-notification>"}
-    read = answers.parse_event("claude-code", "UserPromptSubmit", told)
+    read = events.parse_event("claude-code", "UserPromptSubmit", told)
     assert read == event("prompt", "UserPromptSubmit", text=told["prompt"])
     assert typed_text(told["prompt"]) == ""
 
@@ -69,24 +70,24 @@ odd = st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.lists
 @given(names, st.dictionaries(st.sampled_from([*COMMON, "prompt", "source", "tool_name", "tool_response"]), odd))
 def test_fields_of_another_kind_break_nothing(name: str, told: dict[str, Any]) -> None:
     for fields in (told, {**COMMON, **told}):
-        read = answers.parse_event("claude-code", name, fields)
+        read = events.parse_event("claude-code", name, fields)
         assert read is None or {type(value) for value in (read.conversation, read.text, read.source)} == {str}
 
 
 def test_codex_is_answered_in_a_text_of_its_own() -> None:
-    told = answers.parse_event("codex", "PostToolUse", {**COMMON, "tool_name": "Bash", "tool_response": "out"})
+    told = events.parse_event("codex", "PostToolUse", {**COMMON, "tool_name": "Bash", "tool_response": "out"})
     assert told is not None
-    assert answers.output_answer(told, "note") == {"continue": False, "stopReason": "note"}
+    assert events.output_answer(told, "note") == {"continue": False, "stopReason": "note"}
 
 
 def test_events_of_gemini_have_names_of_their_own() -> None:
-    told = answers.parse_event("gemini", "BeforeAgent", {**COMMON, "prompt": "When?"})
+    told = events.parse_event("gemini", "BeforeAgent", {**COMMON, "prompt": "When?"})
     assert told is not None
     assert (told.kind, told.text, told.session) == ("prompt", "When?", "gemini-3f2a9c1e")
-    assert answers.context_answer(told, "At noon.") == {
+    assert events.context_answer(told, "At noon.") == {
         "hookSpecificOutput": {"hookEventName": "BeforeAgent", "additionalContext": "At noon."}
     }
-    assert answers.parse_event("gemini", "PreCompress", COMMON) is None
+    assert events.parse_event("gemini", "PreCompress", COMMON) is None
 
 
 @pytest.mark.parametrize("client", AGENTS)
@@ -94,7 +95,7 @@ def test_each_hook_that_is_installed_is_understood(client: str) -> None:
     hooks = hooks_of(client, ["/opt/my memory/mcp-memory", "--home", "/m"])
     assert hooks
     for name, entries in hooks.items():
-        assert answers.parse_event(client, name, COMMON) is not None
+        assert events.parse_event(client, name, COMMON) is not None
         (hook,) = [hook for entry in entries for hook in entry["hooks"]]
         words = [hook["command"], *hook["args"]] if "args" in hook else shlex.split(hook["command"])
         assert words[:5] == ["/opt/my memory/mcp-memory", "--home", "/m", "hook", name]
