@@ -2,7 +2,6 @@
 
     command         the process that a client runs: asks the daemon, or answers itself; never fails
     own_answers     the answers of that process, from the store by words alone
-    outcomes        how each hook ended, and what models missed
     daemon_process  the process of the daemon: its lock, its log, its new start while nobody asks
     daemon          keeps the memory open and answers
     daemon_files    the files by which hook and daemon find each other; pending logs; the health of hooks
@@ -55,9 +54,9 @@ _LARGE_TOOLS: Mapping[str, str] = {
 }
 """The tools of each client whose results may be large. Other results are one line, or must stay unchanged."""
 
-_SECONDS: Mapping[Kind, int] = {"start": 10, "tool": 10}
+_SECONDS: Mapping[Kind, int] = {"start": 10, "prompt": 10, "tool": 15}
 _DEFAULT_SECONDS = 5
-"""Seconds that a client waits for a hook."""
+"""Seconds that a client waits for a hook: more than the hook takes (`command`), even on a busy machine."""
 _MAX_SECONDS: Mapping[tuple[str, Kind], int] = {("codex", "end"): 3}
 """The most seconds that a client allows."""
 

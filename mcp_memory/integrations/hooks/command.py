@@ -4,13 +4,14 @@ It sends one question and waits for one answer, within a time limit. A start or 
 here, from the store and by words alone (`own_answers`); a prompt does not even wait for a daemon to start. Events that
 only capture are acknowledged once noted, and processed by the daemon later; without a daemon, the hook leaves a note
 (which conversation, which log, none of its words) for the next one. If there is no answer at all, nothing is printed
-and the user's work continues. How it ended is recorded in `outcomes`.
+and the user's work continues. How it ended is recorded (`core.hook_outcomes`).
 
 Standard library only, unless it has to answer itself: `mcp-memory hook` loads click and this.
 """
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import socket
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mcp_memory.core.config_file import PREFIX, read_config
 from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.hook_outcomes import By, record
 from mcp_memory.core.private_files import touch
 from mcp_memory.integrations.hooks import Kind, kind_of
 from mcp_memory.integrations.hooks.daemon_files import (
@@ -36,7 +38,6 @@ from mcp_memory.integrations.hooks.daemon_files import (
     make_folders,
     proof,
 )
-from mcp_memory.integrations.hooks.outcomes import By, record
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -88,7 +89,7 @@ def run(event: str, client: str, home: Path | None, space: str | None) -> None:
             start_in_background(files)
         kind = kind_of(client, event)
         if kind in _ANSWERED or (kind == "tool" and reply.by == "nothing"):
-            record(files, str(kind), reply.by, seconds=took, cause=reply.cause)
+            record(files.home, str(kind), reply.by, seconds=took, cause=reply.cause)
     except Exception:  # noqa: BLE001 the user's work must continue
         return
 
@@ -116,6 +117,7 @@ def answer(files: DaemonFiles, event: str, client: str, payload: bytes) -> Reply
     except _NoAnswer as error:
         cause = str(error)
     if can_answer:
+        gc.disable()  # this process ends soon
         try:
             from mcp_memory.integrations.hooks.own_answers import own_answer
 

@@ -22,8 +22,9 @@ from pathlib import Path
 
 from mcp_memory import __version__
 from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.hook_outcomes import hooks_folder
 from mcp_memory.core.paths import HOME_VARIABLE, expand_path, home_of_environment, home_problem
-from mcp_memory.core.private_files import make_folder, open_private
+from mcp_memory.core.private_files import make_folder, replace_private
 from mcp_memory.core.regular_files import read_regular, remove_own
 
 PROTOCOL = b"mcp-memory-hook/1"
@@ -72,10 +73,6 @@ class DaemonFiles:
     @property
     def log(self) -> Path:
         return log_of(self.home)
-
-
-def hooks_folder(home: Path) -> Path:
-    return home / "hooks"
 
 
 def log_of(home: Path) -> Path:
@@ -139,14 +136,6 @@ class DaemonEndpoint:
     def write(self, file: Path) -> None:
         """Replace the file atomically, readable for this user alone."""
         replace_private(file, json.dumps(asdict(self)).encode())
-
-
-def replace_private(file: Path, data: bytes) -> None:
-    """Replace a file atomically, readable for this user alone. Raises OSError."""
-    temporary = file.with_suffix(f".{os.getpid()}.tmp")
-    with open_private(temporary, "wb") as opened:
-        opened.write(data)
-    temporary.replace(file)
 
 
 def proof(token: str, role: str, nonce: bytes) -> bytes:

@@ -131,15 +131,16 @@ def _new(rows: Sequence[WordRow], shown: str) -> Iterator[WordRow]:
 
 
 def _line(row: WordRow, words: frozenset[str], width: int) -> RecallLine:
-    text = excerpt_of(without_bullet(row.text), words, width)
     if row.id != row.turn:
-        return RecallLine(
-            group="atom", id=row.id, text=f"{head_of(row.id, f'{row.at:%Y-%m-%d}')} {text}", source="user"
-        )
+        from mcp_memory.longterm.validity import date_of, span_of  # a tenth of the time of a recall of turns
+
+        text = excerpt_of(without_bullet(row.text), words, width)
+        when = "" if span_of(row.at, text, named=True) else date_of(row.at, row.text)
+        return RecallLine(group="atom", id=row.id, text=f"{head_of(row.id, when)} {text}", source="user")
     return RecallLine(
         group="maybe",
         id=row.id,
-        text=f"{head_of(row.id)} {with_dates(text, row.at)}",
+        text=f"{head_of(row.id)} {with_dates(excerpt_of(row.text, words, width), row.at)}",
         source="user",
         said_at=row.at,
         session=row.session,

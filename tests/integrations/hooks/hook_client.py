@@ -75,6 +75,29 @@ class Client:
         with self.log.open("a") as file:
             file.write(json.dumps(line) + "\n")
 
+    def says_attachment(self, text: str) -> None:
+        """Write into the log, as the client does, that a hook added a text."""
+        attachment = {"type": "hook_additional_context", "content": [text]}
+        with self.log.open("a") as file:
+            file.write(json.dumps({"type": "attachment", "sessionId": ID, "attachment": attachment}) + "\n")
+
+    def run_code(self, code: str) -> None:
+        """Run a program with the settings of this client."""
+        subprocess.run([sys.executable, "-c", code], env=self.env, check=True)
+
+    def start_daemon(self, *, resting_s: float) -> None:
+        """Start a daemon that rests after fewer seconds; the one that it becomes then rests as usual."""
+        self.run_code(
+            "import subprocess, sys\n"
+            "from mcp_memory.integrations.hooks.command import daemon_files, make_folders\n"
+            "files = daemon_files(None, None)\nmake_folders(files)\n"
+            "code = 'import sys\\nfrom mcp_memory.integrations.hooks import daemon, daemon_process\\n"
+            f"daemon.RESTING_S = {resting_s}\\nsys.exit(daemon_process.main(sys.argv[1:]))'\n"
+            "arguments = [str(files.home), '', files.key]\n"
+            "subprocess.Popen([sys.executable, '-c', code, *arguments], start_new_session=True)"
+        )
+        until(self.resident)
+
     def resident(self) -> DaemonEndpoint | None:
         files = list((self.home / "hooks").glob("*.json"))
         assert len(files) <= 1

@@ -15,9 +15,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Literal
 
-from mcp_memory.core.private_files import open_private
+from mcp_memory.core.private_files import open_private, replace_private
 from mcp_memory.core.regular_files import read_regular
-from mcp_memory.integrations.hooks.daemon_files import DaemonFiles, hooks_folder, replace_private
 
 By = Literal["daemon", "words", "nothing"]
 """What answered: the daemon, or the hook itself by words alone; `nothing` is a miss."""
@@ -27,16 +26,20 @@ _KEPT_BYTES = 200_000
 _RECENT = timedelta(days=7)
 
 
+def hooks_folder(home: Path) -> Path:
+    return home / "hooks"
+
+
 def outcomes_log(home: Path) -> Path:
     return hooks_folder(home) / "outcomes.log"
 
 
-def record(files: DaemonFiles, event: str, by: By, *, seconds: float, cause: str = "") -> None:
+def record(home: Path, event: str, by: By, *, seconds: float, cause: str = "") -> None:
     """Append a line for an event; a home without hooks' folder stays without. Never raises OSError."""
     line = f"{time.time():.0f} {event} {by} {1000 * seconds:.0f} {cause}".rstrip()
-    log = outcomes_log(files.home)
+    log = outcomes_log(home)
     with suppress(OSError):
-        if not files.folder.is_dir():  # a deleted home is not created again
+        if not hooks_folder(home).is_dir():  # a deleted home is not created again
             return
         with open_private(log, "ab") as file:
             file.write(line.encode() + b"\n")
