@@ -110,7 +110,7 @@ class Settings(BaseModel):
         None, "Claim that names the space; without it each user has a separate space"
     )
     hooks_idle_hours: float = _setting(
-        12, "Hours without an event after which the process that answers hooks ends", ge=0, le=8760
+        12, "Hours without an event after which the process that answers hooks ends", gt=0, le=8760
     )
     log_level: Literal["debug", "info", "warning", "error"] = _setting(
         "warning", "Least severe messages in the log on stderr"

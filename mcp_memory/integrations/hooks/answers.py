@@ -1,8 +1,8 @@
 """What happens at each event of a conversation, and the answers to clients.
 
-Text that a model was shown is not
-repeated until its context is compacted. A new daemon reads earlier recalls from the client's own log, so they need not
-be stored. All text stays within the budgets below; without relevant memories the answer is empty.
+Text that a model was shown is not repeated until its context is compacted. A new daemon reads earlier recalls from the
+client's own log, so they need not be stored. All text stays within the budgets below; without relevant memories the
+answer is empty.
 """
 
 from __future__ import annotations

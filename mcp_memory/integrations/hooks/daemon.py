@@ -123,8 +123,7 @@ class HookDaemon:
     def __init__(self, files: DaemonFiles, store: DaemonMemory, *, silent: float = 0.0) -> None:
         self._files = files
         self._store = store
-        self.is_resting = False
-        """Whether it ends only to start afresh without an open memory."""
+        self._rests = False
         self._token = secrets.token_hex(16)
         self._ending = asyncio.Event()
         self._heard = time.monotonic() - silent
@@ -171,6 +170,11 @@ class HookDaemon:
         return endpoint is not None and endpoint.token == self._token
 
     @property
+    def is_resting(self) -> bool:
+        """Whether it ends only to start afresh without an open memory."""
+        return self._rests and not self._ending.is_set()
+
+    @property
     def silent(self) -> float:
         """Seconds since the last question."""
         return time.monotonic() - self._heard
@@ -178,8 +182,8 @@ class HookDaemon:
     def _should_end(self) -> bool:
         if self._ending.is_set() or self.silent > self._idle_s or not self._owns_endpoint():
             return True
-        self.is_resting = min(self._store.open_for, self.silent) > RESTING_S
-        return self.is_resting
+        self._rests = min(self._store.open_for, self.silent) > RESTING_S
+        return self._rests
 
     # --- one hook -----------------------------------------------------------------------------------
 

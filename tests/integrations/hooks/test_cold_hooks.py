@@ -86,9 +86,9 @@ def test_while_nobody_asks_the_daemon_starts_afresh_without_its_memory_and_then_
 def test_a_daemon_that_rests_answers_as_before(client: Client) -> None:
     remember(client, "The harbour master of Torvik is Odd Berge.")
     client.start_daemon(resting_s=2.0)
-    patient = Client(client.home, client.log)
-    patient.hook("SessionStart", source="startup")
     first = client.running()
+    patient = Client(client.home, client.log)
+    patient.hook("SessionStart", source="startup")  # opens the memory, without which there is nothing to rest from
     until(lambda: (there := client.resident()) is not None and there.token != first.token)
     assert client.running().pid == first.pid  # on POSIX the process is the same
     patient.hook("SessionStart", source="clear")
