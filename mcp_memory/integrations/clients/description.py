@@ -34,9 +34,9 @@ Patterns = Mapping[str, Sequence[str]]
 
 _VARIABLE = re.compile(r"\$\{(?P<name>\w+)(?::-(?P<default>[^}]*))?\}")
 _FOLDER = Path(__file__).with_name("descriptions")
-_SECONDS: Mapping[Kind, int] = {"start": 10, "tool": 10}
+_SECONDS: Mapping[Kind, int] = {"start": 10, "prompt": 10, "tool": 15}
 _DEFAULT_SECONDS = 5
-"""Seconds that a client waits for a hook."""
+"""Seconds that a client waits for a hook: more than the hook takes, even on a busy machine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,11 +1,15 @@
 """Commands that clients run at the events of a conversation, and the hook daemon that answers them.
 
-    command         the process that a client runs: asks the daemon, or starts it; never fails
-    daemon          the process that keeps the memory open
+    command         the process that a client runs: asks the daemon, or answers itself; never fails
+    own_answers     the answers of that process, from the store by words alone
+    daemon_process  the process of the daemon: its lock, its log, its new start while nobody asks
+    daemon          keeps the memory open and answers
     daemon_files    the files by which hook and daemon find each other; pending logs; the health of hooks
+    events          events as clients describe them, and the forms of answers
     answers         the answer to each event, and which texts each conversation's context already contains
     tool_outputs    offloads large tool outputs
-    transcripts     the clients' logs: followed as they grow, searched for earlier recalls
+    transcripts     the clients' logs, searched for earlier recalls
+    following       the clients' logs, read as they grow
 
 If anything fails here, the user's work continues and the log in the home says why.
 

@@ -1,37 +1,42 @@
-"""Events of conversations: how clients describe them, what happens at each, and the answers to clients.
+"""What happens at each event of a conversation, and the answers to clients.
 
-A hook's input is parsed into a `HookEvent`; unknown fields are ignored. Text that a model was shown is not
-repeated until its context is compacted. A new daemon reads earlier recalls from the client's own log, so they need not
-be stored. All text stays within the budgets below; without relevant memories the answer is empty.
+Text that a model was shown is not repeated until its context is compacted. A new daemon reads earlier recalls from the
+client's own log, so they need not be stored. All text stays within the budgets below; without relevant memories the
+answer is empty.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, assert_never, cast
+from typing import TYPE_CHECKING, Any, assert_never
 
 import anyio.to_thread
 
 from mcp_memory.core.errors import McpMemoryError
 from mcp_memory.core.lru import LRU
-from mcp_memory.core.private_passages import without_private
 from mcp_memory.core.projects import project_of
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.core.types import NewTurn
-from mcp_memory.integrations.clients.description import ClientHooks, Kind, fill, hooks_described
+from mcp_memory.integrations.clients.description import Kind
 from mcp_memory.integrations.hooks import NEEDED_TOKENS, STABLE_TOKENS, tool_outputs
 from mcp_memory.integrations.hooks.daemon_files import DaemonFiles, PendingLog
-from mcp_memory.integrations.hooks.tool_outputs import ToolResponse
-from mcp_memory.integrations.hooks.transcripts import AFTER_A_TURN, AT_THE_END, LogFollower, recalled_before
+from mcp_memory.integrations.hooks.events import (
+    MAX_CHARS,
+    PROMPT_CHARS,
+    HookEvent,
+    context_answer,
+    output_answer,
+    recording_notice,
+)
+from mcp_memory.integrations.hooks.following import AFTER_A_TURN, AT_THE_END, LogFollower
+from mcp_memory.integrations.hooks.transcripts import recalled_before
 from mcp_memory.integrations.importers.agent_logs import extract_summary
 from mcp_memory.integrations.importers.log_lines import summary_id
-from mcp_memory.integrations.importers.records import session_name
 from mcp_memory.longterm.attachments import typed_text
 from mcp_memory.longterm.turns import SUMMARY, recall_block
 from mcp_memory.shortterm.synopsis.synopsis import synopsise
@@ -41,102 +46,7 @@ if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HookEvent:
-    """An event of a conversation. `log` is the client's log of the conversation, which may not exist yet."""
-
-    kind: Kind
-    name: str
-    """The client's name of the event."""
-    client: str
-    conversation: str
-    """The client's id of the conversation."""
-    log: Path | None
-    folder: str = ""
-    """The folder in which the client runs, empty if unknown."""
-    source: str = ""
-    """How the conversation starts: `startup`, `resume`, `clear`, `compact`, `fork`."""
-    text: str = ""
-    """The prompt as the client reported it, or the summary of a compaction; without private passages."""
-    call: ToolResponse | None = None
-    adds_context: bool = True
-    """Whether the client adds a text to the model's context at this event."""
-
-    @property
-    def session(self) -> str:
-        """The session of the conversation in this memory."""
-        return session_name(self.client, self.conversation)
-
-
-def parse_event(client: str, name: str, payload: object) -> HookEvent | None:
-    """Parse a hook's input; None for an unknown client or event, without a conversation, and for sub-agents.
-
-    Events of sub-agents are ignored: their contexts are short, their tools few, and they do not talk to the user.
-    Ignored too are those of another client that runs the hooks of this one.
-    """
-    hooks = hooks_described(client)
-    if not isinstance(payload, dict) or hooks is None or name not in hooks.events:
-        return None
-    values, fields = cast("dict[str, Any]", payload), hooks.fields
-    kind = hooks.events[name]
-    conversation, log = hooks.conversation(values)
-    if not conversation or values.get(fields.subagent) or not hooks.is_own(values):
-        return None
-    text = values.get(fields.prompt) if kind == "prompt" else values.get(fields.summary) if kind == "compacted" else ""
-    return HookEvent(
-        kind=kind,
-        name=name,
-        client=client,
-        conversation=conversation,
-        log=log,
-        folder=hooks.folder(values),
-        source=str(values.get(fields.source) or ""),
-        text=without_private(text) if isinstance(text, str) else "",
-        call=_parse_call(client, hooks, values) if kind == "tool" else None,
-        adds_context=hooks.adds_context(kind, values),
-    )
-
-
-def _parse_call(client: str, hooks: ClientHooks, values: Mapping[str, Any]) -> ToolResponse | None:
-    fields = hooks.fields
-    tool, id = values.get(fields.tool), values.get(fields.call)
-    if not isinstance(tool, str) or fields.response not in values:
-        return None
-    response = values[fields.response]
-    return ToolResponse(
-        client=client,
-        tool=tool,
-        arguments=values.get(fields.arguments),
-        id=id if isinstance(id, str) else None,
-        response=_parse_json(response) if hooks.json_response else response,
-    )
-
-
-def _parse_json(response: object) -> object:
-    try:
-        return json.loads(response) if isinstance(response, str) else response
-    except (ValueError, RecursionError):
-        return response
-
-
-def context_answer(event: HookEvent, text: str) -> dict[str, Any] | None:
-    """Return the answer that adds a text to the model's context; None if the client adds none at this event."""
-    hooks = hooks_described(event.client)
-    template = hooks and hooks.context.get(event.kind)
-    return fill(template, {"event": event.name, "text": text}) if template else None
-
-
-def output_answer(event: HookEvent, response: object) -> dict[str, Any] | None:
-    """Return the answer that replaces a tool's response; None if the client replaces none."""
-    hooks = hooks_described(event.client)
-    template = hooks and hooks.replaced
-    return fill(template, {"event": event.name, "response": response}) if template else None
-
-
 CANVAS_TOKENS = 1_000
-MAX_CHARS = 9_500
-"""Claude Code writes longer texts (from 10,000 characters) to a file, and the model sees only the beginning."""
-_PROMPT_CHARS = 4_000
 _MAX_SESSIONS = 256  # sessions whose shown texts are kept in memory; for others, the log is read again
 _BEGINNINGS = ("startup", "clear")
 _LOCAL = ("bundled", "fastembed:", "model2vec:")
@@ -152,7 +62,7 @@ async def opening_text(
 
     After a compaction it includes the canvas of the session.
     """
-    parts = [_recording_notice(session)] if recorded else []
+    parts = [recording_notice(session)] if recorded else []
     if recorded and source in _BEGINNINGS and (note := await memory.undistilled()):
         parts = [f"{parts[0]} {note}"]
     start = await memory.recall_stable(session=session, project=project, budget_tokens=STABLE_TOKENS)
@@ -166,19 +76,12 @@ async def opening_text(
     return "\n\n".join(part for part in parts if part not in already_shown)
 
 
-def _recording_notice(session: str) -> str:
-    return (
-        f"This conversation is recorded in memory by itself, as session {session}. Do not call record_turns for it; "
-        "pass that session to recall, offload_tool_result and fold_canvas, not to a search, which would look only here."
-    )
-
-
 async def recall_beyond_context(
     memory: Memory, session: str, prompt: str, *, project: str | None = None, shown: Sequence[str]
 ) -> str:
     """Return memories that are relevant to a prompt and not in its context (`shown`); often empty."""
     recall = await memory.recall_beyond(
-        prompt[:_PROMPT_CHARS],
+        prompt[:PROMPT_CHARS],
         known="\n".join(shown),
         session=session,
         project=project,
@@ -245,13 +148,7 @@ class Conversations:
         self._waiting = LRU[str, dict[Kind, str]](_MAX_SESSIONS)
         self._warming: asyncio.Task[None] | None = None
         self._live: set[str] = set()
-        self._some_ended = False
         self.following = LogFollower(memory, files)
-
-    @property
-    def all_ended(self) -> bool:
-        """Whether some conversations have ended and none continues."""
-        return self._some_ended and not self._live
 
     async def answer(self, event: HookEvent) -> HookAnswer:
         """Process an event and return the answer. Raises the errors of Memory; unfinished work is repeated later."""
@@ -289,7 +186,6 @@ class Conversations:
             case "stop":
                 await self._follow(event, AFTER_A_TURN)
             case "end":
-                self._some_ended = True
                 await self._follow(event, AT_THE_END, flushed=True)
                 self._live.discard(event.session)
                 self._shown.pop(event.session)
@@ -307,6 +203,10 @@ class Conversations:
         """Remember the shown text of an answer that has arrived."""
         if answer.shown_text:
             self._shown.get_or_put(event.session, list[str]).append(answer.shown_text)
+
+    def forget_shown(self, event: HookEvent) -> None:
+        """Read from the client's log again what was shown, since the hook may have answered itself."""
+        self._shown.pop(event.session)
 
     async def _start(self, event: HookEvent) -> HookAnswer:
         memory = await self._memory()

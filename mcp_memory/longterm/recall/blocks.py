@@ -39,10 +39,12 @@ from mcp_memory.longterm.recall.dynamic_block import (
     top_by_confidence,
 )
 from mcp_memory.longterm.recall.layout import FORMER, fit
-from mcp_memory.longterm.recall.lines import BEFORE_THAT, RecallLine, is_shown_in, mark_suspects, statement_line
+from mcp_memory.longterm.recall.line import BEFORE_THAT, RecallLine
+from mcp_memory.longterm.recall.lines import is_shown_in, mark_suspects, statement_line
 from mcp_memory.longterm.recall.opening import START_TOKENS, opening
 from mcp_memory.longterm.recall.promises import PromiseLines, due_promises, promises_for, promises_in
-from mcp_memory.longterm.search.answerability import find_rows, is_echo, judge_question
+from mcp_memory.longterm.search.answerability import find_rows, judge_question
+from mcp_memory.longterm.search.question_words import is_echo
 from mcp_memory.longterm.search.scenes import current_scenes
 from mcp_memory.longterm.search.search import SearchContext, row_texts
 from mcp_memory.longterm.turns import SUMMARY, recall_block, small_talk_kind

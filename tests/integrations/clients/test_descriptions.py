@@ -15,7 +15,7 @@ from mcp_memory.integrations.clients.description import client_names, describe, 
 from mcp_memory.integrations.clients.effects import effects_of_install, effects_of_removal
 from mcp_memory.integrations.clients.plan import apply_changes, config_parts, plan_install, plan_removal
 from mcp_memory.integrations.clients.programs import Machine, client_named, hooks_files, server_entry, server_files
-from mcp_memory.integrations.hooks import answers, hooks_of
+from mcp_memory.integrations.hooks import events, hooks_of
 
 MACHINES = [
     Machine("linux", {}, PurePosixPath("/home/ada")),
@@ -88,7 +88,7 @@ def test_each_hook_that_is_installed_is_understood(name: str) -> None:
             assert words[5:] == ([] if name == "claude-code" else ["--client", name])
         log = next((pattern.replace("*", "/") for pattern in hooks.own.get(hooks.fields.log, ())), "/p/log.jsonl")
         payload = {hooks.fields.session: "3f2a9c1e", hooks.fields.log: log}
-        parsed = answers.parse_event(name, event, payload)
+        parsed = events.parse_event(name, event, payload)
         assert parsed is not None
         assert parsed.kind == hooks.events[event]
     assert hooks_of(name, COMMAND)

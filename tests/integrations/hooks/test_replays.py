@@ -17,8 +17,9 @@ from anyio.to_thread import run_sync as to_thread
 
 from mcp_memory.core.types import NewTurn
 from mcp_memory.integrations.clients.description import client_names, hooks_described
-from mcp_memory.integrations.hooks.answers import Conversations, parse_event
+from mcp_memory.integrations.hooks.answers import Conversations
 from mcp_memory.integrations.hooks.daemon_files import DaemonFiles, make_folders
+from mcp_memory.integrations.hooks.events import parse_event
 from mcp_memory.service.memory import Memory, open_memory
 
 REPLAYS = Path(__file__).resolve().parents[3] / "fixtures" / "hooks"
