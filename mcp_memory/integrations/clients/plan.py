@@ -12,6 +12,7 @@ owner of the file stay. If another program wrote to the file in between, nothing
 from __future__ import annotations
 
 import difflib
+import io
 import json
 import os
 import re
@@ -78,6 +79,11 @@ def decode(data: bytes | None, path: Path) -> str:
         raise InvalidInput(
             f"{path} is not UTF-8 (byte {error.start:,}), so it was left as it is. Save it as UTF-8 and try again."
         ) from None
+
+
+def read_document(path: Path, format: Format) -> dict[str, Any]:  # noqa: A002
+    """Parse a configuration, `{}` if there is no file. Raises as `plan_install` does."""
+    return _parse(decode(read_config(path).data, path), format, path)
 
 
 def check_writable(file: ConfigFile) -> None:
@@ -192,7 +198,7 @@ class ConfigChange:
 
 def find_installed(part: ConfigPart) -> tuple[dict[str, Any] | None, bool]:
     """Return the entry of that name, ours or not, and whether our hooks are there. Raises as `plan_install` does."""
-    document = _parse(decode(read_config(part.path).data, part.path), part.format, part.path)
+    document = read_document(part.path, part.format)
     with _naming_file(part):
         entry = programs.find_server(document, part.client, part.name) if part.server is not None else None
         return entry, bool(part.hooks and programs.find_hooks(document))
@@ -253,7 +259,7 @@ def find_plugins(project: Path | None) -> dict[str, bool]:
     """
     enabled: dict[str, bool] = {}
     for path in map(Path, programs.plugin_files(programs.this_machine(), project)):
-        document = _parse(decode(read_config(path).data, path), "json", path)
+        document = read_document(path, "json")
         try:
             enabled |= programs.find_plugins(document)
         except programs.WrongShape as error:
@@ -344,17 +350,25 @@ def _delete_backups(changes: Iterable[ConfigChange]) -> None:
 
 
 def diff(change: ConfigChange) -> str:
-    """Return the change as a unified diff, secrets masked.
+    """Return the change as a unified diff that `patch` accepts, secrets masked.
 
     A document on one line is shown formatted, which the heading mentions.
     """
     path = str(change.file.path)
     before, after = (_decode_leniently(data) for data in (change.file.data, change.after))
-    heading = path if change.after is not None else "(no file)"
+    old, new = ("/dev/null" if data is None else path for data in (change.file.data, change.after))
     if json_text.is_minified(before) and json_text.is_minified(after):
-        before, after, heading = _format_json(before), _format_json(after), f"{path} (one line, formatted here)"
-    shown = difflib.unified_diff(before.splitlines(), after.splitlines(), path, heading, lineterm="")
-    return "\n".join(map(mask, shown))
+        before, after, new = _format_json(before), _format_json(after), f"{path} (one line, formatted here)"
+    shown = difflib.unified_diff(_lines(before), _lines(after), old, new)
+    return "".join(mask(line) if line.endswith("\n") else f"{mask(line)}\n{_NO_NEWLINE}\n" for line in shown)
+
+
+_NO_NEWLINE = "\\ No newline at end of file"
+
+
+def _lines(text: str) -> list[str]:
+    """Split a text at newlines only, which are kept; JSON may contain other separators of lines."""
+    return list(io.StringIO(text))
 
 
 # --- parts ------------------------------------------------------------------------------------------

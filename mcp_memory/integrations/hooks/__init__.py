@@ -21,6 +21,11 @@ from typing import Any
 
 from mcp_memory.integrations.clients.description import Kind, fill, hooks_described
 
+STABLE_TOKENS = 700
+"""The most tokens that are added at the start of a conversation, besides the canvas after a compaction."""
+NEEDED_TOKENS = 395
+"""The most tokens that are added to a prompt."""
+
 
 def kind_of(client: str, event: str) -> Kind | None:
     hooks = hooks_described(client)

@@ -25,7 +25,7 @@ from mcp_memory.core.projects import project_of
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.core.types import NewTurn
 from mcp_memory.integrations.clients.description import ClientHooks, Kind, fill, hooks_described
-from mcp_memory.integrations.hooks import tool_outputs
+from mcp_memory.integrations.hooks import NEEDED_TOKENS, STABLE_TOKENS, tool_outputs
 from mcp_memory.integrations.hooks.daemon_files import DaemonFiles, PendingLog
 from mcp_memory.integrations.hooks.tool_outputs import ToolResponse
 from mcp_memory.integrations.hooks.transcripts import AFTER_A_TURN, AT_THE_END, LogFollower, recalled_before
@@ -133,9 +133,7 @@ def output_answer(event: HookEvent, response: object) -> dict[str, Any] | None:
     return fill(template, {"event": event.name, "response": response}) if template else None
 
 
-STABLE_TOKENS = 700
 CANVAS_TOKENS = 1_000
-NEEDED_TOKENS = 395
 MAX_CHARS = 9_500
 """Claude Code writes longer texts (from 10,000 characters) to a file, and the model sees only the beginning."""
 _PROMPT_CHARS = 4_000

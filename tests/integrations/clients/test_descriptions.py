@@ -12,6 +12,7 @@ import pytest
 
 from mcp_memory.integrations.clients import description
 from mcp_memory.integrations.clients.description import client_names, describe, fill
+from mcp_memory.integrations.clients.effects import effects_of_install, effects_of_removal
 from mcp_memory.integrations.clients.plan import apply_changes, config_parts, plan_install, plan_removal
 from mcp_memory.integrations.clients.programs import Machine, client_named, hooks_files, server_entry, server_files
 from mcp_memory.integrations.hooks import answers, hooks_of
@@ -55,6 +56,18 @@ def test_the_server_is_started_as_the_entry_says(name: str) -> None:
     entry = server_entry(client_named(name), [*COMMAND, "serve"], {"A": "b"})
     assert list(words_of(entry)) == [[*COMMAND, "serve"]]
     assert entry["env"] == {"A": "b"}
+
+
+@pytest.mark.parametrize("name", client_names())
+def test_what_an_installation_changes_is_said_of_every_client(name: str) -> None:
+    client = client_named(name)
+    for hooks in (True, False):
+        said = " ".join(effects_of_install(client, hooks=hooks, place="on this machine", offload_over=1_500))
+        assert client.title in said
+        assert "is stored on this machine." in said
+        assert ("Before each prompt" in said) == (hooks and client.hooks is not None)
+        assert ("over 1,500 tokens" in said) == (hooks and bool(client.hooks and client.hooks.replaced))
+        assert client.title in next(effects_of_removal(client, hooks=hooks))
 
 
 @pytest.mark.parametrize("name", client_names())
