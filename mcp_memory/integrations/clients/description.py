@@ -95,7 +95,7 @@ class ClientHooks:
     foreign: Patterns = field(default_factory=dict[str, Sequence[str]])
     """Payloads of other clients that run the hooks of this one too; their events are ignored."""
     own: Patterns = field(default_factory=dict[str, Sequence[str]])
-    """Payloads of this client, if others that are unlike in no field run its hooks; all if empty."""
+    """The only payloads that are accepted, if another client runs the hooks of this one with the same fields."""
     context: Mapping[Kind, Template] = field(default_factory=dict[Kind, Template])
     """The answers that add `{text}` to the model's context, by kind of event; `{event}` is the client's name. A text
     for another event waits for the next of these."""
@@ -202,6 +202,7 @@ def hooks_described(name: str) -> ClientHooks | None:
 
 
 def matches(patterns: Patterns, payload: Mapping[str, Any]) -> bool:
+    """Return whether the value of any field matches one of its patterns."""
     return any(
         fnmatchcase(value, pattern)
         for name, choices in patterns.items()
