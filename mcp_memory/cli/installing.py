@@ -17,8 +17,8 @@ from mcp_memory.core.private_files import make_folder
 from mcp_memory.core.text import safe_name
 
 if TYPE_CHECKING:
+    from mcp_memory.integrations.clients.description import ClientProgram
     from mcp_memory.integrations.clients.plan import ConfigChange, ConfigPart
-    from mcp_memory.integrations.clients.programs import ClientProgram
     from mcp_memory.integrations.clients.server_check import Greeting
 
 NAME = "memory"

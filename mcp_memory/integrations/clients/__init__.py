@@ -1,5 +1,6 @@
 """MCP clients, and how this server gets into their configuration.
 
+description    what the files in descriptions/ say about each client, one file a client
 programs       where each client keeps its configuration; our entry and hooks in a document; install links
 json_text      JSON, also with comments, edited in place
 toml_text      TOML, edited in place

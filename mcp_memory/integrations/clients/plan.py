@@ -27,7 +27,8 @@ from mcp_memory.core.errors import InvalidInput, McpMemoryError, Refused, StoreU
 from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import well_formed
 from mcp_memory.integrations.clients import json_text, programs, toml_text
-from mcp_memory.integrations.clients.programs import NAME, ClientProgram, Format
+from mcp_memory.integrations.clients.description import ClientProgram, Format
+from mcp_memory.integrations.clients.programs import NAME
 from mcp_memory.integrations.hooks import hooks_of
 
 MAX_BYTES = 16 * 2**20

@@ -1,4 +1,4 @@
-"""The client programs: where each keeps its configuration, and our entry and hooks in it.
+"""Where each described client keeps its configuration on a machine, and our entry and hooks in it.
 
 A machine is its system, its environment and the home folder of its user. A path may contain one `*`, for a folder whose
 name a package manager generates; `existing_path` looks on disk which candidate exists.
@@ -24,22 +24,32 @@ import os
 import re
 import shutil
 import sys
-import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, cast
 from urllib.parse import quote, urlencode
 
 from mcp_memory.core.distribution import DISTRIBUTION, RELEASED, REPOSITORY, SOURCE, uvx_arguments
 from mcp_memory.core.errors import InvalidInput, Refused
-from mcp_memory.integrations.clients.json_text import Dialect
+from mcp_memory.integrations.clients.description import (
+    ClientProgram,
+    client_names,
+    describe,
+    described_clients,
+    fill,
+)
 
-ClientName = Literal["claude-desktop", "claude-code", "cursor", "vscode", "codex", "gemini"]
-CLIENTS: tuple[ClientName, ...] = get_args(ClientName)
+CLIENTS = client_names()
 System = Literal["linux", "macos", "windows"]
 _SYSTEMS: Mapping[str, System] = {"win32": "windows", "darwin": "macos"}
-_EDITIONS = ("Code", "Code - Insiders", "VSCodium")
+_SETTINGS: Mapping[System, str] = {
+    "linux": "${XDG_CONFIG_HOME:-~/.config}",
+    "macos": "~/Library/Application Support",
+    "windows": "${APPDATA:-~/AppData/Roaming}",
+}
+"""The folder in which desktop programs of a system keep their settings."""
+_VARIABLE = re.compile(r"\$\{(?P<name>\w+)(?::-(?P<default>[^}]*))?\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,21 +64,19 @@ class Machine:
         """Return a path of this system, which may differ from the system that this code runs on."""
         return (PureWindowsPath if self.system == "windows" else PurePosixPath)(*parts)
 
-    def folder(self, variable: str, *default: str) -> PurePath:
-        """Return the folder that an environment variable names, or the default in the home folder."""
-        value = self.environ.get(variable, "").strip()
-        return self.path(value) if value and self.path(value).is_absolute() else self.home.joinpath(*default)
-
-    @property
-    def settings(self) -> PurePath:
-        """The folder in which desktop programs of this system keep their settings."""
-        match self.system:
-            case "linux":
-                return self.folder("XDG_CONFIG_HOME", ".config")
-            case "macos":
-                return self.home / "Library" / "Application Support"
-            case "windows":
-                return self.folder("APPDATA", "AppData", "Roaming")
+    def expand(self, template: str) -> PurePath | None:
+        """Expand the template of a path (see `description`); None if its variable names no absolute folder."""
+        if template.startswith("{settings}"):
+            template = template.replace("{settings}", _SETTINGS[self.system], 1)
+        if match := _VARIABLE.match(template):
+            value = self.environ.get(match["name"], "").strip()
+            if not self.path(value).is_absolute():
+                value = match["default"]
+            if value is None:
+                return None
+            template = value + template[match.end() :]
+        first, *rest = template.split("/")
+        return self.home.joinpath(*rest) if first == "~" else self.path(template)
 
 
 def this_machine() -> Machine:
@@ -80,61 +88,40 @@ def this_machine() -> Machine:
     return Machine(_SYSTEMS.get(sys.platform, "linux"), dict(os.environ), home)
 
 
-def clients_for(project: PurePath | None) -> list[ClientName]:
+def clients_for(project: PurePath | None) -> list[str]:
     """Return the clients that can be configured for a project or, if `project` is None, for the user."""
-    return [client for client in CLIENTS if project is None or client != "claude-desktop"]
+    return [client.name for client in described_clients() if project is None or client.project]
 
 
-def server_files(client: ClientName, machine: Machine, project: PurePath | None = None) -> list[PurePath]:
+def server_files(client: str, machine: Machine, project: PurePath | None = None) -> list[PurePath]:
     """Return where the client may keep its servers, the most likely file first; with a project, the file in its folder.
 
-    Raises InvalidInput if the client has no projects.
+    Raises InvalidInput if the client is unknown or has no projects.
     """
+    details = client_named(client)
     if project is not None:
-        details = client_named(client)
-        if not details.project_servers:
+        if not details.project:
             raise InvalidInput(f"{details.title} has no projects; install it without --project.")
-        return [project / details.project_servers]
-    match client:
-        case "claude-desktop":
-            name = "claude_desktop_config.json"
-            usual = machine.settings / "Claude" / name
-            if machine.system != "windows":
-                return [usual]
-            local = machine.folder("LOCALAPPDATA", "AppData", "Local")
-            # The installer from the store or the web site uses another folder.
-            return [local / "Packages" / "Claude_*" / "LocalCache" / "Roaming" / "Claude" / name, usual]
-        case "claude-code":
-            return [machine.folder("CLAUDE_CONFIG_DIR") / ".claude.json"]
-        case "cursor":
-            return [machine.home / ".cursor" / "mcp.json"]
-        case "vscode":
-            if "VSCODE_PORTABLE" in machine.environ:
-                return [machine.folder("VSCODE_PORTABLE") / "user-data" / "User" / "mcp.json"]
-            return [machine.settings / edition / "User" / "mcp.json" for edition in _EDITIONS]
-        case "codex":
-            return [machine.folder("CODEX_HOME", ".codex") / "config.toml"]
-        case "gemini":
-            return [machine.folder("GEMINI_CLI_HOME") / ".gemini" / "settings.json"]
+        return [project / details.project]
+    on_windows = machine.system == "windows" and details.windows_files
+    return _expand_all(details.windows_files if on_windows else details.files, machine)
 
 
-def hooks_files(client: ClientName, machine: Machine, project: PurePath | None = None) -> list[PurePath]:
+def hooks_files(client: str, machine: Machine, project: PurePath | None = None) -> list[PurePath]:
     """Return where the client keeps its hooks; empty for a client without hooks.
 
     Hooks of a project go to the user's private settings there, because they start a program of this machine.
     """
+    hooks = client_named(client).hooks
+    if hooks is None:
+        return []
     if project is not None:
-        file = client_named(client).project_hooks
-        return [project / file] if file else []
-    match client:
-        case "claude-code":
-            return [machine.folder("CLAUDE_CONFIG_DIR", ".claude") / "settings.json"]
-        case "gemini":
-            return server_files(client, machine)
-        case "codex":
-            return [machine.folder("CODEX_HOME", ".codex") / "hooks.json"]
-        case _:
-            return []
+        return [project / hooks.project] if hooks.project else []
+    return _expand_all(hooks.files, machine)
+
+
+def _expand_all(templates: Iterable[str], machine: Machine) -> list[PurePath]:
+    return [path for template in templates if (path := machine.expand(template)) is not None]
 
 
 def plugin_files(machine: Machine, project: PurePath | None = None) -> list[PurePath]:
@@ -197,8 +184,6 @@ def command_for(python: Path, environment: Path, which: Callable[[str], str | No
 
 
 Document = Mapping[str, Any]
-Format = Dialect | Literal["toml"]
-"""The syntax of a configuration file."""
 _PLUGIN = re.compile(r"mcp-memory@.+").fullmatch
 
 
@@ -206,43 +191,19 @@ class WrongShape(ValueError):
     """A member of a configuration has a type that the client does not accept; the text names it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientProgram:
-    """A client, as `clients.toml` describes it: its title, its command, and how it writes its servers.
-
-    `key` is the member that contains the servers. If `typed`, the entry of each server names its transport. `after`
-    and `after_hooks` are the next step for the user after an installation.
-    """
-
-    name: ClientName
-    title: str
-    program: str | None = None
-    format: Format
-    key: str
-    typed: bool = False
-    project_servers: str = ""
-    project_hooks: str = ""
-    after: str
-    after_hooks: str = ""
-
-
 def client_named(name: str) -> ClientProgram:
     """Return the client of that name. Raises InvalidInput if there is none."""
-    definitions = tomllib.loads(Path(__file__).with_name("clients.toml").read_text(encoding="utf-8"))
-    if name in definitions:
-        return ClientProgram(name=cast("ClientName", name), **definitions[name])
-    names = ", ".join(definitions)
+    if client := describe(name):
+        return client
+    names = ", ".join(CLIENTS)
     raise InvalidInput(f"There is no client {name!r}. Known: {names}; for any other, see `mcp-memory install --print`.")
 
 
 def server_entry(client: ClientProgram | None, command: Sequence[str], env: Mapping[str, str]) -> dict[str, Any]:
     """Return the entry with which a client (None: most clients) starts `command`."""
-    return {
-        **({"type": "stdio"} if client and client.typed else {}),
-        "command": command[0],
-        "args": list(command[1:]),
-        **({"env": dict(env)} if env else {}),
-    }
+    template = client.entry if client else {"command": "{program}", "args": "{arguments}"}
+    entry = fill(template, {"program": command[0], "arguments": list(command[1:])})
+    return {**entry, **({"env": dict(env)} if env else {})}
 
 
 # --- the server -------------------------------------------------------------------------------------

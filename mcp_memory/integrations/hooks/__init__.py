@@ -9,77 +9,50 @@
 
 If anything fails here, the user's work continues and the log in the home says why.
 
-This module has the table of the events at which clients run our hooks, and makes the hooks to install. Every hook
-imports it first, so it imports nothing.
+This module makes the hooks to install from the descriptions of the clients (`clients.description`).
 """
 
 from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Any
 
-Kind = Literal["start", "prompt", "tool", "compacting", "compacted", "stop", "end"]
-
-_LIKE_CLAUDE_CODE: Mapping[str, Kind] = {
-    "SessionStart": "start",
-    "UserPromptSubmit": "prompt",
-    "PostToolUse": "tool",
-    "PreCompact": "compacting",
-    "PostCompact": "compacted",
-    "Stop": "stop",
-    "SessionEnd": "end",
-}
-KINDS: Mapping[str, Mapping[str, Kind]] = {
-    "claude-code": _LIKE_CLAUDE_CODE,
-    "codex": _LIKE_CLAUDE_CODE,
-    # A tool's output can only be replaced as an error, and PreCompress comes before every request: neither is used.
-    "gemini": {"SessionStart": "start", "BeforeAgent": "prompt", "AfterAgent": "stop", "SessionEnd": "end"},
-}
-"""The events at which each client runs our hooks, by the client's names, in the order of a session."""
+from mcp_memory.integrations.clients.description import Kind, fill, hooks_described
 
 
 def kind_of(client: str, event: str) -> Kind | None:
-    return KINDS.get(client, {}).get(event)
-
-
-_LARGE_TOOLS: Mapping[str, str] = {
-    "claude-code": "Bash|Read|Grep|Glob|WebFetch|WebSearch|mcp__.*",
-    "codex": "Bash|mcp__.*",
-}
-"""The tools of each client whose results may be large. Other results are one line, or must stay unchanged."""
-
-_SECONDS: Mapping[Kind, int] = {"start": 10, "tool": 10}
-_DEFAULT_SECONDS = 5
-"""Seconds that a client waits for a hook."""
-_MAX_SECONDS: Mapping[tuple[str, Kind], int] = {("codex", "end"): 3}
-"""The most seconds that a client allows."""
+    hooks = hooks_described(client)
+    return hooks and hooks.events.get(event)
 
 
 def hooks_of(client: str, command: Sequence[str]) -> dict[str, Any]:
-    """Return the value of `hooks` in a client's configuration: our hook for each event, `{}` for an unknown client.
+    """Return the value of `hooks` in a client's configuration: our hook for each event, `{}` for a client without any.
 
     `command` starts `mcp-memory`: a program and its arguments, with options such as `--home`.
     """
-    return {event: [_entry(client, event, kind, command)] for event, kind in KINDS.get(client, {}).items()}
+    hooks = hooks_described(client)
+    if hooks is None:
+        return {}
+    entries: dict[str, Any] = {}
+    for event, kind in hooks.events.items():
+        words = [*command, "hook", event, *([] if client == _DEFAULT else ["--client", client])]
+        seconds = hooks.seconds(kind)
+        values = {
+            "program": words[0],
+            "arguments": words[1:],
+            "line": _line(words),
+            "seconds": seconds,
+            "milliseconds": seconds * 1000,
+        }
+        matcher = {"matcher": hooks.matcher} if kind == "tool" and hooks.matcher else {}
+        entries[event] = [{**matcher, **fill(hooks.entry, values)}]
+    return entries
 
 
-def _entry(client: str, event: str, kind: Kind, command: Sequence[str]) -> dict[str, Any]:
-    seconds = _MAX_SECONDS.get((client, kind), _SECONDS.get(kind, _DEFAULT_SECONDS))
-    hooks = {"hooks": [_hook(client, [*command, "hook", event], seconds)]}
-    return {"matcher": _LARGE_TOOLS[client], **hooks} if kind == "tool" else hooks
-
-
-def _hook(client: str, command: Sequence[str], seconds: int) -> dict[str, Any]:
-    match client:
-        case "claude-code":  # no shell reads it
-            return {"type": "command", "command": command[0], "args": [*command[1:]], "timeout": seconds}
-        case "gemini":
-            line = _line([*command, "--client", client])
-            return {"name": "mcp-memory", "type": "command", "command": line, "timeout": seconds * 1000}
-        case _:
-            return {"type": "command", "command": _line([*command, "--client", client]), "timeout": seconds}
+_DEFAULT = "claude-code"
+"""The client of `mcp-memory hook` without `--client`."""
 
 
 def _line(command: Sequence[str]) -> str:

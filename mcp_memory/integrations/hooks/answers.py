@@ -22,13 +22,14 @@ from mcp_memory.core.lru import LRU
 from mcp_memory.core.private_passages import without_private
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.core.types import NewTurn
-from mcp_memory.integrations.hooks import Kind, kind_of, tool_outputs
+from mcp_memory.integrations.clients.description import Kind, PayloadFields, fill, hooks_described
+from mcp_memory.integrations.hooks import tool_outputs
 from mcp_memory.integrations.hooks.daemon_files import DaemonFiles, PendingLog
 from mcp_memory.integrations.hooks.tool_outputs import ToolResponse
 from mcp_memory.integrations.hooks.transcripts import AFTER_A_TURN, AT_THE_END, LogFollower, recalled_before
 from mcp_memory.integrations.importers.agent_logs import extract_summary
 from mcp_memory.integrations.importers.log_lines import summary_id
-from mcp_memory.integrations.importers.records import Agent, agent_named, session_name
+from mcp_memory.integrations.importers.records import session_name
 from mcp_memory.longterm.attachments import typed_text
 from mcp_memory.longterm.turns import SUMMARY, recall_block
 from mcp_memory.shortterm.synopsis.synopsis import synopsise
@@ -45,7 +46,7 @@ class HookEvent:
     kind: Kind
     name: str
     """The client's name of the event."""
-    client: Agent
+    client: str
     conversation: str
     """The client's id of the conversation."""
     log: Path | None
@@ -61,62 +62,57 @@ class HookEvent:
         return session_name(self.client, self.conversation)
 
 
-_OF_SUBAGENTS = "agent_id"
-
-
 def parse_event(client: str, name: str, payload: object) -> HookEvent | None:
     """Parse a hook's input; None for an unknown client or event, without a conversation, and for sub-agents.
 
     Events of sub-agents are ignored: their contexts are short, their tools few, and they do not talk to the user.
     """
-    agent = agent_named(client)
-    if not isinstance(payload, dict) or agent is None:
+    hooks = hooks_described(client)
+    if not isinstance(payload, dict) or hooks is None or name not in hooks.events:
         return None
-    fields = cast("dict[str, Any]", payload)
-    kind = kind_of(agent, name)
-    conversation, log = fields.get("session_id"), fields.get("transcript_path")
-    if kind is None or not isinstance(conversation, str) or not conversation.strip() or fields.get(_OF_SUBAGENTS):
+    values, fields = cast("dict[str, Any]", payload), hooks.fields
+    kind = hooks.events[name]
+    conversation, log = hooks.conversation(values)
+    if not conversation or values.get(fields.subagent):
         return None
-    text = fields.get("prompt") if kind == "prompt" else fields.get("compact_summary") if kind == "compacted" else ""
+    text = values.get(fields.prompt) if kind == "prompt" else values.get(fields.summary) if kind == "compacted" else ""
     return HookEvent(
         kind=kind,
         name=name,
-        client=agent,
+        client=client,
         conversation=conversation,
-        log=Path(log) if isinstance(log, str) and log else None,
-        source=str(fields.get("source") or ""),
+        log=log,
+        source=str(values.get(fields.source) or ""),
         text=without_private(text) if isinstance(text, str) else "",
-        call=_parse_call(agent, fields) if kind == "tool" else None,
+        call=_parse_call(client, fields, values) if kind == "tool" else None,
     )
 
 
-def _parse_call(client: Agent, fields: Mapping[str, Any]) -> ToolResponse | None:
-    tool, id = fields.get("tool_name"), fields.get("tool_use_id")
-    if not isinstance(tool, str) or "tool_response" not in fields:
+def _parse_call(client: str, fields: PayloadFields, values: Mapping[str, Any]) -> ToolResponse | None:
+    tool, id = values.get(fields.tool), values.get(fields.call)
+    if not isinstance(tool, str) or fields.response not in values:
         return None
     return ToolResponse(
         client=client,
         tool=tool,
-        arguments=fields.get("tool_input"),
+        arguments=values.get(fields.arguments),
         id=id if isinstance(id, str) else None,
-        response=fields["tool_response"],
+        response=values[fields.response],
     )
 
 
-def context_answer(event: HookEvent, text: str) -> dict[str, Any]:
-    """Return the answer that adds a text to the model's context."""
-    return {"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": text}}
+def context_answer(event: HookEvent, text: str) -> dict[str, Any] | None:
+    """Return the answer that adds a text to the model's context; None if the client adds none at this event."""
+    hooks = hooks_described(event.client)
+    template = hooks and hooks.context.get(event.kind)
+    return fill(template, {"event": event.name, "text": text}) if template else None
 
 
-def output_answer(event: HookEvent, response: object) -> dict[str, Any]:
-    """Return the answer that replaces a tool's response.
-
-    For Codex it is a text: Codex then stops processing the response, not the turn, and the model reads the reason
-    instead.
-    """
-    if event.client == "codex":
-        return {"continue": False, "stopReason": response}
-    return {"hookSpecificOutput": {"hookEventName": event.name, "updatedToolOutput": response}}
+def output_answer(event: HookEvent, response: object) -> dict[str, Any] | None:
+    """Return the answer that replaces a tool's response; None if the client replaces none."""
+    hooks = hooks_described(event.client)
+    template = hooks and hooks.replaced
+    return fill(template, {"event": event.name, "response": response}) if template else None
 
 
 STABLE_TOKENS = 700
@@ -326,7 +322,8 @@ class Conversations:
 
 
 def _answer_with_text(event: HookEvent, text: str) -> HookAnswer:
-    return HookAnswer(json=context_answer(event, text) if text else None, shown_text=text)
+    answer = context_answer(event, text) if text else None
+    return HookAnswer(json=answer, shown_text=text if answer else "")
 
 
 def _size(path: Path) -> int:

@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mcp_memory.core.private_files import touch
-from mcp_memory.integrations.hooks import Kind, kind_of
+from mcp_memory.integrations.clients.description import Kind, hooks_described
+from mcp_memory.integrations.hooks import kind_of
 from mcp_memory.integrations.hooks.daemon_files import (
     ACKNOWLEDGED,
     PROTOCOL,
@@ -84,10 +85,11 @@ def answer(event: str, client: str, payload: bytes, *, home: Path | None = None,
 
 
 def _leave_note(files: DaemonFiles, client: str, payload: bytes, *, flushed: bool) -> None:
-    make_folders(files)
-    fields = json.loads(payload)
-    log, conversation = str(fields["transcript_path"]), str(fields["session_id"])
-    PendingLog(log=log, client=client, conversation=conversation, flushed=flushed).save(files)
+    hooks = hooks_described(client)
+    conversation, log = hooks.conversation(json.loads(payload)) if hooks else ("", None)
+    if log is not None:
+        make_folders(files)
+        PendingLog(log=str(log), client=client, conversation=conversation, flushed=flushed).save(files)
 
 
 # --- asking -----------------------------------------------------------------------------------------

@@ -1,16 +1,15 @@
 """Offloads large tool outputs: kept whole, and replaced by a note in the model's context.
 
-Parts of files and results of this memory's tools are left alone; the threshold is higher for files. Claude Code accepts
-a replacement only in the tool's exact shape; otherwise it uses the original and shows the user an error. So a response
-of unknown shape has no parts and is left alone. MCP tools in Claude Code respond with one string (their structured
-content, as JSON) or with a list of blocks. Codex accepts one text in place of any response.
+Parts of files and results of this memory's tools are left alone; the threshold is higher for files. The description of
+a client says which texts of a response it lets a hook replace. A response of another shape has no parts and is left
+alone: Claude Code, for one, takes a replacement only in the tool's exact shape, else it shows the user an error.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,9 +19,10 @@ import anyio.to_thread
 
 from mcp_memory.core.regular_files import read_regular
 from mcp_memory.core.token_counts import is_large
+from mcp_memory.integrations.clients.description import ClientHooks, hooks_described
 from mcp_memory.integrations.hooks.transcripts import whole_output
 from mcp_memory.integrations.importers.log_lines import is_own, is_stand_in
-from mcp_memory.integrations.importers.records import Agent, list_of
+from mcp_memory.integrations.importers.records import list_of
 from mcp_memory.integrations.shown_results import shown_of
 from mcp_memory.service.render import render_offloaded
 
@@ -33,14 +33,6 @@ if TYPE_CHECKING:
 KeyPath = tuple[str | int, ...]
 """The keys that lead from a response to a part of it."""
 
-_PARTS: Mapping[str, Sequence[KeyPath]] = {
-    "Bash": [("stdout",), ("stderr",)],
-    "Read": [("file", "content")],
-    "Grep": [("content",), ("filenames",)],
-    "Glob": [("filenames",)],
-    "WebFetch": [("result",)],
-    "WebSearch": [("results",)],
-}
 _ELSEWHERE = ("persistedOutputPath", "persistedOutputSize")
 """Fields for the file of a Bash output over 30,000 characters, whose `stdout` is cut."""
 
@@ -49,7 +41,7 @@ _ELSEWHERE = ("persistedOutputPath", "persistedOutputSize")
 class ToolResponse:
     """A finished tool call; `response` is as the client reports it."""
 
-    client: Agent
+    client: str
     tool: str
     arguments: object
     id: str | None
@@ -64,16 +56,23 @@ class OutputPart:
     text: str
 
 
-def parts_of(client: Agent, tool: str, response: object) -> list[OutputPart]:
+def parts_of(client: str, tool: str, response: object) -> list[OutputPart]:
     """Return the texts of a response that may be replaced; none if the tool or the shape is unknown."""
-    if client == "codex":
-        return _codex_part(response)
-    if tool.startswith("mcp__"):
-        return _mcp_parts(response)
+    parts = _hooks(client).replaceable(tool)
+    if isinstance(parts, str):
+        return _READERS[parts](response)
     if not isinstance(response, dict) or cast("dict[str, Any]", response).get("isImage"):
         return []
-    values = [(keys, _value_at(cast("object", response), keys)) for keys in _PARTS.get(tool, ())]
+    paths = [tuple(path.split(".")) for path in parts]
+    values = [(keys, _value_at(cast("object", response), keys)) for keys in paths]
     return [OutputPart(keys, text) for keys, value in values if (text := _text_of(value))]
+
+
+def _hooks(client: str) -> ClientHooks:
+    """Return the description of a client's hooks. Raises LookupError for a client without hooks."""
+    if hooks := hooks_described(client):
+        return hooks
+    raise LookupError(f"The client {client!r} has no hooks.")
 
 
 def full_output_path(tool: str, response: object) -> str | None:
@@ -95,8 +94,8 @@ def replace_parts(response: Any, notes: Mapping[KeyPath, str]) -> Any:
     return answer
 
 
-def _codex_part(response: object) -> list[OutputPart]:
-    """Return a response of Codex as one part, if it is only text."""
+def _text_part(response: object) -> list[OutputPart]:
+    """Return a response as one part, if it is only text."""
     match response:
         case str():
             return [OutputPart((), response)]
@@ -110,7 +109,8 @@ def _codex_part(response: object) -> list[OutputPart]:
             return []
 
 
-def _mcp_parts(response: object) -> list[OutputPart]:
+def _block_parts(response: object) -> list[OutputPart]:
+    """Return each text of an MCP server's answer, which is one string or a list of blocks."""
     match response:
         case str():
             return [OutputPart((), _unwrap_result(response))]
@@ -122,6 +122,10 @@ def _mcp_parts(response: object) -> list[OutputPart]:
             ]
         case _:
             return []
+
+
+_READERS: Mapping[str, Callable[[object], list[OutputPart]]] = {"text": _text_part, "blocks": _block_parts}
+"""The readers of responses that descriptions of clients name."""
 
 
 def _text_of_block(block: object) -> str:
@@ -215,8 +219,9 @@ def _shown_text(call: ToolResponse, part: OutputPart) -> str:
     )
 
 
-def _is_cut(client: Agent, text: str) -> bool:
-    return client == "codex" and text.startswith("Warning: truncated output")
+def _is_cut(client: str, text: str) -> bool:
+    mark = _hooks(client).cut_mark
+    return bool(mark) and text.startswith(mark)
 
 
 def _read_whole(file: Path, begun: str) -> str | bytes:
@@ -232,24 +237,24 @@ def _read_whole(file: Path, begun: str) -> str | bytes:
 
 
 def _reads_file(call: ToolResponse) -> bool:
-    """Return whether the model reads a file, perhaps to edit it. Codex reads files by its shell."""
-    if call.client == "codex":
-        return _FILE.search(_command(call)) is not None and not _is_cut(call.client, str(call.response))
-    return call.tool == "Read"
+    """Return whether the model reads a file, perhaps to edit it. Without a tool for that, it reads files by a shell."""
+    if readers := _hooks(call.client).readers:
+        return call.tool in readers
+    return _FILE.search(_command(call)) is not None and not _is_cut(call.client, str(call.response))
 
 
 def _reads_part_of_file(call: ToolResponse) -> bool:
     """Return whether the model reads a part of a file: offloading that would only make it ask again."""
     match call.arguments:
         case {"offset": int()} | {"limit": int()}:
-            return call.tool == "Read"
+            return call.tool in _hooks(call.client).readers
         case _:
             return _PART.search(_command(call)) is not None
 
 
 def _command(call: ToolResponse) -> str:
     match call.arguments:
-        case {"command": str() as command} if call.tool == "Bash":
+        case {"command": str() as command} if call.tool in _hooks(call.client).shells:
             return command
         case _:
             return ""

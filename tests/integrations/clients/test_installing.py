@@ -21,7 +21,7 @@ from mcp_memory.cli.main import program
 from mcp_memory.core.errors import Refused
 from mcp_memory.integrations.clients.programs import CLIENTS, PLUGIN, PLUGIN_COMMANDS
 from mcp_memory.integrations.clients.server_check import SHORT_PATH, check, environment, expand_variables
-from mcp_memory.integrations.hooks import KINDS
+from mcp_memory.integrations.hooks import hooks_of
 
 Run = Callable[..., Result]
 
@@ -126,7 +126,8 @@ def test_the_change_is_shown_whole_and_within_80_columns(run: Run, tmp_path: Pat
         shown = run("--home", str(home), "install", client, stdin="n\n").stdout.splitlines()
         changed = [line for line in shown if line.startswith(("+", "-", " ")) and not line.startswith(("---", "+++"))]
         assert max(map(len, changed)) <= 80
-        assert "".join(line[1:].strip() for line in changed if line[0] == "+").count("y" * 90) == 1 + len(KINDS[client])
+        added = "".join(line[1:].strip() for line in changed if line[0] == "+")
+        assert added.count("y" * 90) == 1 + len(hooks_of(client, ["mcp-memory"]))
         assert not any("…" in line for line in changed if line[0] in "+-")
 
 
@@ -365,7 +366,7 @@ def test_a_link_has_the_client_install_what_is_here(run: Run, tmp_path: Path) ->
 def test_a_client_that_is_not_known_is_told_which_are(run: Run) -> None:
     for command in (["install", "emacs"], ["uninstall", "emacs"], ["install", "emacs", "--check"]):
         result = run(*command)
-        assert (result.exit_code, "Known: claude-desktop, claude-code" in result.stderr) == (2, True)
+        assert (result.exit_code, "Known: claude-code, claude-desktop" in result.stderr) == (2, True)
 
 
 def test_a_configuration_that_is_broken_is_told_and_both_files_stay(run: Run, tmp_path: Path) -> None:

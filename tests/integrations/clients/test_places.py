@@ -10,7 +10,6 @@ from mcp_memory.core.distribution import SOURCE
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.integrations.clients.programs import (
     CLIENTS,
-    ClientName,
     Machine,
     command_for,
     existing_path,
@@ -66,7 +65,7 @@ WINDOWS = Machine(
     ],
 )
 def test_each_client_has_its_file_on_each_system(
-    client: ClientName, linux: list[str], macos: list[str], windows: list[str]
+    client: str, linux: list[str], macos: list[str], windows: list[str]
 ) -> None:
     told = [[str(path) for path in server_files(client, machine)] for machine in (LINUX, MACOS, WINDOWS)]
     assert told == [linux, macos, windows]
@@ -83,7 +82,7 @@ def test_each_client_has_its_file_on_each_system(
         ("gemini", "GEMINI_CLI_HOME", "/elsewhere/.gemini/settings.json"),
     ],
 )
-def test_the_variables_of_the_clients_move_their_files(client: ClientName, variable: str, file: str) -> None:
+def test_the_variables_of_the_clients_move_their_files(client: str, variable: str, file: str) -> None:
     moved = Machine("linux", {variable: "/elsewhere"}, LINUX.home)
     assert str(server_files(client, moved)[0]) == file
     for nonsense in ("", "not/absolute"):

@@ -1,0 +1,90 @@
+"""Every description of a client: complete, and what is installed is understood."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import PurePosixPath, PureWindowsPath
+from typing import Any, cast
+
+import pytest
+
+from mcp_memory.integrations.clients import description
+from mcp_memory.integrations.clients.description import client_names, describe, fill
+from mcp_memory.integrations.clients.programs import Machine, client_named, hooks_files, server_entry, server_files
+from mcp_memory.integrations.hooks import answers, hooks_of
+
+MACHINES = [
+    Machine("linux", {}, PurePosixPath("/home/ada")),
+    Machine("macos", {}, PurePosixPath("/Users/ada")),
+    Machine("windows", {"APPDATA": r"D:\Roaming"}, PureWindowsPath(r"C:\Users\Ada")),
+]
+WITH_HOOKS = [name for name in client_names() if client_named(name).hooks]
+COMMAND = ["/opt/my memory/mcp-memory", "--home", "/m"]
+
+
+def words_of(entry: object) -> Iterator[list[str]]:
+    """Yield the commands in an entry of a configuration."""
+    match entry:
+        case dict():
+            fields = cast("dict[str, Any]", entry)
+            if "args" in fields:
+                yield [fields["command"], *fields["args"]]
+            else:
+                yield from words_of([*fields.values()])
+        case list():
+            for item in cast("list[object]", entry):
+                yield from words_of(item)
+        case str() if " hook " in entry:
+            yield shlex.split(entry)
+        case _:
+            pass
+
+
+@pytest.mark.parametrize("name", client_names())
+def test_a_description_says_where_its_version_and_formats_are_from(name: str) -> None:
+    text = (description._FOLDER / f"{name}.toml").read_text()  # pyright: ignore[reportPrivateUsage]
+    assert re.match(r"# [^\n]*\d[^\n]*https://|# Cursor: https://|# VS Code: https://", text)
+
+
+@pytest.mark.parametrize("name", client_names())
+def test_the_server_is_started_as_the_entry_says(name: str) -> None:
+    entry = server_entry(client_named(name), [*COMMAND, "serve"], {"A": "b"})
+    assert list(words_of(entry)) == [[*COMMAND, "serve"]]
+    assert entry["env"] == {"A": "b"}
+
+
+@pytest.mark.parametrize("name", client_names())
+def test_files_are_absolute_on_every_system(name: str) -> None:
+    for machine in MACHINES:
+        files = [*server_files(name, machine), *hooks_files(name, machine)]
+        assert server_files(name, machine)
+        assert all(path.is_absolute() and "~" not in path.parts for path in files)
+
+
+@pytest.mark.parametrize("name", WITH_HOOKS)
+def test_each_hook_that_is_installed_is_understood(name: str) -> None:
+    hooks = client_named(name).hooks
+    assert hooks is not None
+    for event, entries in hooks_of(name, COMMAND).items():
+        for words in words_of(entries):
+            assert words[:5] == [*COMMAND, "hook", event]
+            assert words[5:] == ([] if name == "claude-code" else ["--client", name])
+        payload = {hooks.fields.session: "3f2a9c1e", hooks.fields.log: "/p/log.jsonl"}
+        parsed = answers.parse_event(name, event, payload)
+        assert parsed is not None
+        assert parsed.kind == hooks.events[event]
+    assert hooks_of(name, COMMAND)
+
+
+def test_a_client_without_hooks_has_none() -> None:
+    assert hooks_of("claude-desktop", ["mcp-memory"]) == {}
+    assert hooks_of("../claude-code", ["mcp-memory"]) == {}
+    assert describe("emacs") is None
+
+
+def test_a_template_is_filled_with_values_of_any_type() -> None:
+    template = {"a": ["{list}", "{text} stays"], "b": {"c": "{number}", "d": True}}
+    values = {"list": [1], "text": "t", "number": 5}
+    assert fill(template, values) == {"a": [[1], "{text} stays"], "b": {"c": 5, "d": True}}
