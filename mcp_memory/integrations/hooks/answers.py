@@ -55,6 +55,8 @@ class HookEvent:
     text: str = ""
     """The prompt as the client reported it, or the summary of a compaction; without private passages."""
     call: ToolResponse | None = None
+    transcript: Any = None
+    """The conversation in the form of the client's store, from a plugin of a client whose log cannot be followed."""
 
     @property
     def session(self) -> str:
@@ -85,6 +87,7 @@ def parse_event(client: str, name: str, payload: object) -> HookEvent | None:
         source=str(values.get(fields.source) or ""),
         text=without_private(text) if isinstance(text, str) else "",
         call=_parse_call(client, fields, values) if kind == "tool" else None,
+        transcript=values.get(fields.conversation),
     )
 
 
@@ -280,11 +283,13 @@ class Conversations:
 
     async def _start(self, event: HookEvent) -> HookAnswer:
         memory = await self._memory()
-        if event.source not in ("resume", "fork"):
+        hooks = hooks_described(event.client)
+        if event.source not in ("resume", "fork") or not (hooks and hooks.keeps_context):
             self._shown.put(event.session, [])
         shown = list(await self._shown_texts(event))
+        recorded = event.log is not None or bool(hooks and hooks.hands_over)
         text = await opening_text(
-            memory, event.session, source=event.source, recorded=event.log is not None, shown=shown
+            memory, event.session, source=event.source, recorded=recorded, shown=shown
         )
         if self._warming is None:
             self._warming = asyncio.create_task(self._warm(memory))
@@ -311,6 +316,14 @@ class Conversations:
         if event.log is not None:
             note = PendingLog(log=str(event.log), client=event.client, conversation=event.conversation, flushed=flushed)
             await self.following.schedule(note, delays)
+            return
+        if event.transcript is not None:
+            from mcp_memory.integrations.importers.conversations import store_conversation
+
+            async with self.following.storing:
+                await store_conversation(await self._memory(), event.client, event.session, event.transcript)
+        if flushed:
+            await (await self._memory()).flush(event.session)
 
     async def _follow_grown(self, memory: Memory) -> None:
         """Follow logs that have grown without an event, as when the client or the machine crashed."""
@@ -323,7 +336,9 @@ class Conversations:
 
 def _answer_with_text(event: HookEvent, text: str) -> HookAnswer:
     answer = context_answer(event, text) if text else None
-    return HookAnswer(json=answer, shown_text=text if answer else "")
+    hooks = hooks_described(event.client)
+    stays = bool(answer and hooks and (hooks.keeps_context or event.kind == "start"))
+    return HookAnswer(json=answer, shown_text=text if stays else "")
 
 
 def _size(path: Path) -> int:

@@ -12,13 +12,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from mcp_memory.integrations.importers.chat import Chat, Message
-from mcp_memory.integrations.importers.format import Format
+from mcp_memory.integrations.importers.format import AnyRecord, Format
 from mcp_memory.integrations.importers.parts import BRANCHES, CALL, INJECTED, SUMMARIES, THOUGHTS, WORDS
-from mcp_memory.integrations.importers.records import SourceValue, find, find_first, list_of, object_of
+from mcp_memory.integrations.importers.records import (
+    SkippedParts,
+    SourceValue,
+    find,
+    find_first,
+    items_of,
+    list_of,
+    object_of,
+)
 from mcp_memory.integrations.importers.session_files import beside, chat_records, list_in, object_in
 from mcp_memory.integrations.importers.sqlite_file import open_database
 
@@ -59,7 +68,7 @@ def _load(path: Path) -> Iterator[SourceValue]:
 
 
 def _said(message: Message) -> int:
-    return hash((message.get("role"), message.get("content")))
+    return hash((message.get("role"), str(message.get("content"))))
 
 
 def _marked(messages: Iterable[dict[str, Any]], said: set[int]) -> Iterator[dict[str, Any]]:
@@ -86,10 +95,11 @@ def _left_out(message: Message) -> str | None:
 
 
 def _parts(message: Message) -> Iterator[Any]:
-    text, role = str(message.get("content") or ""), message.get("role")
+    content, role = message.get("content") or "", message.get("role")
     if find_first(message, ("reasoning", "reasoning_content", "reasoning_details")):
         yield {"type": THOUGHTS}
-    for part in list_in(text.removeprefix(_PARTS)) if text.startswith(_PARTS) else [text]:
+    text = str(content)
+    for part in list_of(content) or (list_in(text.removeprefix(_PARTS)) if text.startswith(_PARTS) else [text]):
         words = part if isinstance(part, str) else find(part, "text")
         yield from _words(words) if role == "user" and isinstance(words, str) else [part]
     calls = message.get("tool_calls")
@@ -109,6 +119,30 @@ def _words(text: str) -> Iterator[dict[str, Any]]:
     yield {"type": WORDS, "text": _REPLY.sub("", text).strip()}
 
 
+_records = chat_records(
+    Chat(
+        client="hermes",
+        expected="session of Hermes",
+        began=("began",),
+        time=("timestamp",),
+        split=_parts,
+        left_out=_left_out,
+    ),
+    sub_agent=lambda source: find(source.value, "by_program") is True,
+)
+
+
+def live_records(source: SourceValue, skipped: SkippedParts) -> Iterator[AnyRecord]:
+    """Yield the records of a conversation of our plugin: {id, title, messages, before}, with rows of the database.
+
+    `before` are the messages of the session that this one continues.
+    """
+    session = object_of(source.value) or {}
+    said = {_said(message) for message in items_of(session, "before")}
+    messages = [*_marked(items_of(session, "messages"), said)]
+    yield from _records(replace(source, value={**session, "messages": messages}), skipped)
+
+
 FORMAT = Format(
     title="the database of Hermes",
     found="`~/.hermes/state.db`",
@@ -116,15 +150,5 @@ FORMAT = Format(
     path=r"(?:^|/)state\.db$",
     load=_load,
     parts=beside("state.db-wal"),
-    records=chat_records(
-        Chat(
-            client="hermes",
-            expected="session of Hermes",
-            began=("began",),
-            time=("timestamp",),
-            split=_parts,
-            left_out=_left_out,
-        ),
-        sub_agent=lambda source: find(source.value, "by_program") is True,
-    ),
+    records=_records,
 )

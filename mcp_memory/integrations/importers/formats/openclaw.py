@@ -24,6 +24,7 @@ from mcp_memory.integrations.importers.records import (
     SkippedParts,
     SourceValue,
     find,
+    items_of,
     list_of,
     object_of,
     part_of,
@@ -139,6 +140,13 @@ def of_program(source: SourceValue) -> bool:
 
 _OPENCLAW = chat_records(CHAT, sub_agent=of_program)
 _PI = chat_records(replace(CHAT, client="pi"))
+
+
+def live_records(source: SourceValue, skipped: SkippedParts) -> Iterator[AnyRecord]:
+    """Yield the records of a conversation of our plugin: {id, key, lines}, with the last lines of the session."""
+    value = part_of({"value": source.value}, "value")
+    session = {**session_of(items_of(value, "lines"), str(value.get("key") or "")), "id": value.get("id")}
+    yield from _OPENCLAW(replace(source, value=session), skipped)
 
 
 def _records(source: SourceValue, skipped: SkippedParts) -> Iterator[AnyRecord]:
