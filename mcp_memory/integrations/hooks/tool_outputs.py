@@ -124,7 +124,23 @@ def _block_parts(response: object) -> list[OutputPart]:
             return []
 
 
-_READERS: Mapping[str, Callable[[object], list[OutputPart]]] = {"text": _text_part, "blocks": _block_parts}
+def _member_parts(response: object) -> list[OutputPart]:
+    """Return each text of an object, or a response that is one text."""
+    match response:
+        case str():
+            return [OutputPart((), response)]
+        case dict():
+            members = cast("dict[str, Any]", response).items()
+            return [OutputPart((key,), text) for key, text in members if isinstance(text, str) and text]
+        case _:
+            return []
+
+
+_READERS: Mapping[str, Callable[[object], list[OutputPart]]] = {
+    "text": _text_part,
+    "blocks": _block_parts,
+    "members": _member_parts,
+}
 """The readers of responses that descriptions of clients name."""
 
 
