@@ -236,7 +236,7 @@ def _install(parts: list[ConfigPart], project: Path | None, env: tuple[str, ...]
     from mcp_memory.integrations.clients import plan
     from mcp_memory.integrations.clients.plan import is_client_present
 
-    of, name, hooked = parts[0].client, parts[0].name, any(part.hooks for part in parts)
+    of, name, hooked = parts[0].client, parts[0].name, any(part.runs_hooks for part in parts)
     if project:
         _check_installed_once(parts)
     changes = [plan.plan_install(part) for part in parts]
@@ -300,7 +300,7 @@ def _check_installed_once(parts: list[ConfigPart]) -> None:
     """Raise Refused if a client would have two memories in a project, or run the hooks in it twice."""
     from mcp_memory.integrations.clients import plan, programs
 
-    of, hooked = parts[0].client, any(part.hooks for part in parts)
+    of, hooked = parts[0].client, any(part.runs_hooks for part in parts)
     arguments = (parts[0].server or {}).get("args")
     for part in _parts(of.name, parts[0].name, None, {}, hooks=hooked):
         entry, runs_hooks = plan.find_installed(part)

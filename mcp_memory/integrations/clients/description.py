@@ -24,7 +24,7 @@ from typing import Any, Literal, cast
 
 Kind = Literal["start", "prompt", "tool", "compacting", "compacted", "stop", "end"]
 """What happens at an event of a conversation: it starts, gets a prompt, and so on in the order of a session."""
-Format = Literal["json", "json+comments", "jsonc", "toml"]
+Format = Literal["json", "json+comments", "jsonc", "toml", "yaml"]
 """The syntax of a configuration file."""
 Template = Mapping[str, Any]
 
@@ -142,7 +142,9 @@ class ClientProgram:
     key: str
     """The member of the file that contains the servers, as a dotted path."""
     entry: Template = field(default_factory=lambda: {"command": "{program}", "args": "{arguments}"})
-    """What the configuration has for a server."""
+    """What the configuration has for a server: `{program}` and `{arguments}`, or `{words}` for both."""
+    variables: str = "env"
+    """The member of an entry for environment variables."""
     after: str
     """The user's next step after an installation."""
     after_hooks: str = ""
