@@ -56,6 +56,7 @@ async def store_conversation(memory: Memory, client: str, session: str, conversa
 
 def _read(client: str, conversation: Any) -> tuple[dict[str, NewTurn], list[ImportedResult]]:
     records = [*_RECORDS[client](SourceValue(conversation, client), SkippedParts())]
-    turns = [new_turn(record) for record in records if isinstance(record, ImportedTurn) and record.content.strip()]
+    said = [record for record in records if isinstance(record, ImportedTurn) and record.content.strip()]
+    turns = [new_turn(turn) for turn in said if turn.name != "title"]  # a title is still going to change
     results = [record for record in records if isinstance(record, ImportedResult)]
     return {str(turn.client_id): turn for turn in turns}, results
