@@ -21,7 +21,14 @@ _COMMENT = re.compile(r"(?:^|\s)#.*$")
 _PLAIN = re.compile(r"[A-Za-z_/~.][\w/.+~-]*")
 _QUOTED = re.compile(r"""("(?:\\.|[^"\\])*"|'(?:''|[^'])*')\s*(?:#.*)?""")
 _NOT_TEXT = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n", "~"})
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+_ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff]")
+"""Characters that some programs take for the end of a line, or refuse."""
 _INDENT = 2
+
+
+_Edit = tuple[int, int, list[str]]
+"""The first line, the line after the last, and the lines in their place; of two at one place, the first is first."""
 
 
 class BadYaml(ValueError):
@@ -52,13 +59,13 @@ def read_yaml(text: str) -> dict[str, Any]:
 
 def rewrite_yaml(text: str, value: Mapping[str, Any]) -> str:
     """Return the text changed to the value. Raises BadYaml if that is not possible in place."""
-    lines = text.splitlines(keepends=True)
+    lines = _LINE.findall(text)
     end_of_line = "\r\n" if "\r\n" in text else "\n"
     if lines and not lines[-1].endswith("\n"):
         lines[-1] += end_of_line
-    edits: list[tuple[int, int, list[str]]] = []
+    edits: list[_Edit] = []
     _edit(_parse(text), value, edits)
-    for start, end, new in sorted(edits, key=lambda edit: edit[:2], reverse=True):
+    for _, (start, end, new) in sorted(enumerate(edits), key=lambda edit: (edit[1][:2], edit[0]), reverse=True):
         lines[start:end] = [line + end_of_line for line in new]
     result = "".join(lines)
     if not same_value(read_yaml(result), dict(value)):
@@ -70,7 +77,7 @@ def rewrite_yaml(text: str, value: Mapping[str, Any]) -> str:
 
 
 def _parse(text: str) -> _Node:
-    lines = text.removeprefix(BOM).splitlines()
+    lines = [line.rstrip("\r\n") for line in _LINE.findall(text.removeprefix(BOM))]
     found = [at for at, line in enumerate(lines) if _content(line) and line.strip() != "---"]
     if not found:
         return _Node({}, len(lines), len(lines))
@@ -181,8 +188,8 @@ def _scalar(text: str) -> Any:
 # --- writing ----------------------------------------------------------------------------------------
 
 
-def _edit(node: _Node, value: Mapping[str, Any], edits: list[tuple[int, int, list[str]]]) -> None:
-    """Note the edits (first line, line after the last, new lines) that change a mapping to the value."""
+def _edit(node: _Node, value: Mapping[str, Any], edits: list[_Edit]) -> None:
+    """Note the edits that change a mapping to the value."""
     for key, member in node.members.items():
         new = value.get(key)
         if key not in value:
@@ -202,7 +209,7 @@ def _edit(node: _Node, value: Mapping[str, Any], edits: list[tuple[int, int, lis
         edits.append((node.end, node.end, added))
 
 
-def _edit_items(node: _Node, new: Sequence[Any], edits: list[tuple[int, int, list[str]]]) -> None:
+def _edit_items(node: _Node, new: Sequence[Any], edits: list[_Edit]) -> None:
     for line, item in zip(node.items, node.value, strict=True):
         if item not in new:
             edits.append((line, line + 1, []))
@@ -228,4 +235,4 @@ def _written(key: str, value: Any, indent: int) -> list[str]:
 def _word(value: Any) -> str:
     if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _NOT_TEXT:
         return value
-    return json.dumps(value, ensure_ascii=False)
+    return _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(value, ensure_ascii=False))

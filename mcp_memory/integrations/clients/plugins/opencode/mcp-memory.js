@@ -1,12 +1,18 @@
 // The plugin of opencode: starts `mcp-memory hook EVENT --client opencode` at the events of a conversation and gives the
 // answer to the model. If anything fails, it adds nothing and the turn continues.
 import { spawn } from "node:child_process";
+import { readFile } from "node:fs/promises";
 
 const COMMAND = ["mcp-memory"]; // `mcp-memory install opencode` writes the command of this machine here
 
 const TIMEOUT_MS = 12_000; // the hook ends earlier
 const MAX_MESSAGES = 500; // of a session; earlier ones were sent with earlier turns
 const SMALLEST = 1_000; // characters of a result that may be worth replacing
+
+/** Return the whole result of a tool: opencode cuts a long one, and writes it to a file. */
+async function wholeOutput({ output, metadata }) {
+  return metadata?.outputPath ? readFile(metadata.outputPath, "utf8").catch(() => output) : output;
+}
 
 /** Run the hook and return its answer; {} without one. */
 function ask(event, payload) {
@@ -77,7 +83,7 @@ export const McpMemory = async ({ client }) => {
         tool_name: tool,
         tool_input: args,
         tool_use_id: callID,
-        tool_response: output.output,
+        tool_response: await wholeOutput(output),
       });
       if (typeof answer.output === "string") output.output = answer.output;
     },
