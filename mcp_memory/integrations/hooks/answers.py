@@ -28,6 +28,7 @@ from mcp_memory.integrations.hooks.daemon_files import DaemonFiles, PendingLog
 from mcp_memory.integrations.hooks.tool_outputs import ToolResponse
 from mcp_memory.integrations.hooks.transcripts import AFTER_A_TURN, AT_THE_END, LogFollower, recalled_before
 from mcp_memory.integrations.importers.agent_logs import extract_summary
+from mcp_memory.integrations.importers.conversations import store_conversation
 from mcp_memory.integrations.importers.log_lines import summary_id
 from mcp_memory.integrations.importers.records import session_name
 from mcp_memory.longterm.attachments import typed_text
@@ -318,8 +319,6 @@ class Conversations:
             await self.following.schedule(note, delays)
             return
         if event.transcript is not None:
-            from mcp_memory.integrations.importers.conversations import store_conversation
-
             async with self.following.storing:
                 await store_conversation(await self._memory(), event.client, event.session, event.transcript)
         if flushed:

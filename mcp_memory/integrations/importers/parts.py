@@ -40,7 +40,7 @@ PARTS: Mapping[str, str] = {
 """What a part of a content is, by its type in lower case: one of the kinds above, or the category in which it is
 counted. A part of another type is words if it has a `text`, and otherwise counted as not text."""
 
-CALL_ID = ("tool_use_id", "toolUseID", "tool_call_id", "toolCallId", "callID", "call_id", "id")
+CALL_ID = ("tool_use_id", "toolUseID", "tool_call_id", "toolCallId", "message.toolCallId", "callID", "call_id", "id")
 TOOL = ("name", "toolName", "tool_name", "tool", "function.name", "toolCall.value.name")
 ARGUMENTS = (
     "input",

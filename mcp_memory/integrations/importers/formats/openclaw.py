@@ -58,6 +58,7 @@ _SENDER = re.compile(r'"(?:sender|name)":\s*"([^"\n]+)"')
 _DIRECTIVE = re.compile(
     r"\[\[(?:reply_to_current|reply_to:[^\]]*|audio_as_voice)\]\][ \t]*|^MEDIA:[^\n]*\n?", re.MULTILINE
 )
+COMPRESSED = "long messages that OpenClaw compressed, which Python 3.14 can read"
 _NOTHING = ("NO_REPLY", "HEARTBEAT_OK")
 _COUNTED = {"compaction": SUMMARIES, "branch_summary": SUMMARIES, "custom_message": INJECTED}
 _BY_PROGRAMS = re.compile(r"(?:^|:)(?:subagent|cron|hook)\b")
@@ -92,6 +93,8 @@ def _session(path: Path, lines: list[Any]) -> dict[str, Any]:
 
 
 def _left_out(line: Message) -> str | None:
+    if line.get("compressed") is True:
+        return COMPRESSED
     kind, message = line.get("type"), part_of(line, "message")
     if kind != "message":
         return _COUNTED.get(str(kind))

@@ -1,17 +1,21 @@
 """The database of OpenClaw since 2026, `~/.openclaw/agents/<agent>/agent/openclaw-agent.sqlite`.
 
-The column `event_json` of the table `transcript_events` has the lines that `openclaw` reads from files.
+The column `event_json` of the table `transcript_events` has the lines that `openclaw` reads from files. A long line is
+compressed instead, in `event_zstd`; `navigation_json` then has its id and parent. Python reads that from 3.14 on; before,
+the line is counted, and its text comes only through our plugin.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from mcp_memory.integrations.importers.format import Format
 from mcp_memory.integrations.importers.formats.openclaw import CHAT, of_program, session_of
-from mcp_memory.integrations.importers.records import SourceValue
+from mcp_memory.integrations.importers.records import SourceValue, part_of
 from mcp_memory.integrations.importers.session_files import beside, chat_records, object_in
 from mcp_memory.integrations.importers.sqlite_file import Database, open_database
 
@@ -21,9 +25,23 @@ def _load(path: Path) -> Iterator[SourceValue]:
         keys = _keys(database)
         rows = database.rows("transcript_events", order="session_id")
         for number, (id, group) in enumerate(groupby(rows, key=lambda row: str(row["session_id"])), start=1):
-            lines = [object_in(row["event_json"]) for row in sorted(group, key=lambda row: int(row["seq"]))]
+            lines = [_line(row) for row in sorted(group, key=lambda row: int(row["seq"]))]
             session = {**session_of(lines, keys.get(id, "")), "id": id}
             yield SourceValue(session, f"session {id}", number, path.as_posix())
+
+
+def _line(row: Mapping[str, Any]) -> dict[str, Any]:
+    if row.get("event_json") is not None:
+        return object_in(row["event_json"])
+    known = {**part_of(object_in(row.get("navigation_json")), "navigation"), "compressed": True}
+    try:
+        zstd: Any = import_module("compression.zstd")
+    except ImportError:
+        return known
+    try:
+        return object_in(zstd.decompress(row["event_zstd"]))
+    except zstd.ZstdError:
+        return known
 
 
 def _keys(database: Database) -> dict[str, str]:
