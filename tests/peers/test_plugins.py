@@ -144,7 +144,7 @@ def test_a_client_with_the_plugin_records_recalls_and_gets_a_note(
         last = "\n".join(next(texts for texts in reversed(asked) if any(ASKED in text for text in texts)))
         assert "This conversation is recorded in memory by itself" in last
         assert "keep bees on the roof" in last
-        assert MODEL == model.asked[0]["model"]
+        assert model.asked[0]["model"] == MODEL
     for left in (tmp_path / ".mcp-memory" / "hooks").glob("*.json"):
         left.unlink(missing_ok=True)  # the daemon ends
     found = json.loads(memory("search", "--in", "turns", "--json"))["turns"]

@@ -6,20 +6,22 @@ was taken from.
 
 Values of answers and entries are templates: a text that is only `{name}` becomes the value of that name, of any type;
 other texts stay. Paths are templates too: `~` is the user's home folder, `${VARIABLE:-default}` the absolute folder
-that a variable names, `{settings}` the system's folder for settings (`programs.Machine` expands them). A path whose
-variable is not set and has no default does not exist.
+that a variable names, `{settings}` the system's folder for settings. A path whose variable is not set and has no
+default does not exist.
 
 Every hook loads its client's description, so this imports only the standard library.
 """
 
 from __future__ import annotations
 
+import os
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Literal, cast
 
 Kind = Literal["start", "prompt", "tool", "compacting", "compacted", "stop", "end"]
@@ -27,7 +29,10 @@ Kind = Literal["start", "prompt", "tool", "compacting", "compacted", "stop", "en
 Format = Literal["json", "json+comments", "jsonc", "toml", "yaml"]
 """The syntax of a configuration file."""
 Template = Mapping[str, Any]
+Patterns = Mapping[str, Sequence[str]]
+"""Shell patterns by field of a payload; a payload matches if the value of any field matches one of its patterns."""
 
+_VARIABLE = re.compile(r"\$\{(?P<name>\w+)(?::-(?P<default>[^}]*))?\}")
 _FOLDER = Path(__file__).with_name("descriptions")
 _SECONDS: Mapping[Kind, int] = {"start": 10, "tool": 10}
 _DEFAULT_SECONDS = 5
@@ -65,6 +70,13 @@ class ClientHooks:
     project: str = ""
     """The file for the hooks in the folder of a project: private settings, because hooks start a program of this
     machine."""
+    format: Format = "json"
+    beside: Template = field(default_factory=dict[str, Any])
+    """The members that a file with hooks must have beside them."""
+    off: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """The settings with which a user switches all hooks off: dotted members of the client's files, and their values."""
+    off_in: Sequence[str] = ()
+    """Other files that may have these settings: templates of paths or, if relative, files of a project."""
     events: Mapping[str, Kind]
     """The events at which the client runs our hooks, by its own names, in the order of a session."""
     entry: Template | None = None
@@ -81,10 +93,23 @@ class ClientHooks:
     keeps_context: bool = True
     """Whether an added text stays in the context. If not, what was added to a prompt is gone with the next one, and the
     plugin adds the text of the start to every request."""
+    log_file: str = ""
+    """The log of a conversation, for payloads that do not name it: the template of a path with `{session}`."""
+    log_format: str = ""
+    """The format of imports that reads the log; without it, the log is one that is followed line by line."""
+    foreign: Patterns = field(default_factory=dict[str, Sequence[str]])
+    """Payloads of other clients that run the hooks of this one too; their events are ignored."""
+    own: Patterns = field(default_factory=dict[str, Sequence[str]])
+    """Payloads of this client, if others that are unlike in no field run its hooks; all if empty."""
     context: Mapping[Kind, Template] = field(default_factory=dict[Kind, Template])
-    """The answers that add `{text}` to the model's context, by kind of event; `{event}` is the client's name."""
+    """The answers that add `{text}` to the model's context, by kind of event; `{event}` is the client's name. A text
+    for another event waits for the next of these."""
+    context_if: Mapping[Kind, Patterns] = field(default_factory=dict[Kind, Patterns])
+    """Payloads of the versions that add the text at an event; others drop it there."""
     replaced: Template | None = None
     """The answer that gives the model `{response}` in place of a tool's response."""
+    json_response: bool = False
+    """Whether a tool's response is JSON in a text."""
     outputs: Mapping[str, str | Sequence[str]] = field(default_factory=dict[str, str | Sequence[str]])
     """The texts of a response that may be replaced, by pattern of the tool's name, the first that matches: dotted paths
     of fields, or the name of a reader in `hooks.tool_outputs`."""
@@ -102,10 +127,23 @@ class ClientHooks:
     def conversation(self, payload: Mapping[str, Any]) -> tuple[str, Path | None]:
         """Return the client's id of the conversation, empty if there is none, and its log, which may not exist yet."""
         id, log = payload.get(self.fields.session), payload.get(self.fields.log)
-        return (
-            id if isinstance(id, str) and id.strip() else "",
-            Path(log) if isinstance(log, str) and log else None,
-        )
+        if not isinstance(id, str) or not id.strip():
+            return "", None
+        if isinstance(log, str) and log:
+            return id, Path(log)
+        if self.log_file and os.path.basename(id) == id:  # noqa: PTH119 it is a name
+            path = expand_path(self.log_file, os.environ, Path.home())
+            return id, path and Path(str(path).replace("{session}", id))
+        return id, None
+
+    def is_own(self, payload: Mapping[str, Any]) -> bool:
+        """Return whether this client sent the payload, and not another that runs its hooks too."""
+        return not matches(self.foreign, payload) and (not self.own or matches(self.own, payload))
+
+    def adds_context(self, kind: Kind, payload: Mapping[str, Any]) -> bool:
+        """Return whether the client adds a text to the model's context at this event."""
+        patterns = self.context_if.get(kind)
+        return kind in self.context and (patterns is None or matches(patterns, payload))
 
     def replaceable(self, tool: str) -> str | Sequence[str]:
         """Return what may be replaced in a response of the tool, as `outputs` says; empty if nothing."""
@@ -176,6 +214,28 @@ def hooks_described(name: str) -> ClientHooks | None:
     """Return the description of a client's hooks; None for an unknown client, and for one without hooks."""
     client = describe(name)
     return client and client.hooks
+
+
+def matches(patterns: Patterns, payload: Mapping[str, Any]) -> bool:
+    return any(
+        fnmatchcase(value, pattern)
+        for name, choices in patterns.items()
+        if isinstance(value := payload.get(name), str)
+        for pattern in choices
+    )
+
+
+def expand_path(template: str, environ: Mapping[str, str], home: PurePath) -> PurePath | None:
+    """Expand the template of a path on the system of `home`; None if its variable names no absolute folder."""
+    if match := _VARIABLE.match(template):
+        value: str | None = environ.get(match["name"], "").strip()
+        if not type(home)(value).is_absolute():
+            value = match["default"]
+        if value is None:
+            return None
+        template = value + template[match.end() :]
+    first, *rest = template.split("/")
+    return home.joinpath(*rest) if first == "~" else type(home)(template)
 
 
 def fill(template: Any, values: Mapping[str, Any]) -> Any:

@@ -335,13 +335,17 @@ def _add_part(before: Mapping[str, Any], part: ConfigPart) -> dict[str, Any]:
     after = dict(before)
     if part.server is not None:
         after = programs.add_server(after, part.client, part.name, part.server)
-    return add_settings(programs.set_hooks(after, part.hooks), part.settings)
+    return add_settings(programs.set_hooks(after, part.hooks, _beside(part)), part.settings)
 
 
 def _remove_part(now: Mapping[str, Any], ours: ConfigPart, before: Mapping[str, Any]) -> dict[str, Any]:
     after = programs.remove_server(now, ours.client, ours.name, before=before) if ours.server else now
-    after = programs.remove_hooks(after, empty=before) if ours.hooks else after
+    after = programs.remove_hooks(after, empty=before, beside=_beside(ours)) if ours.hooks else after
     return remove_settings(after, ours.settings, before)
+
+
+def _beside(part: ConfigPart) -> Mapping[str, Any]:
+    return part.client.hooks.beside if part.client.hooks else {}
 
 
 def _text_without(text: str, ours: ConfigPart, before: Mapping[str, Any]) -> str:
@@ -451,13 +455,14 @@ def config_parts(
     path = programs.existing_path(programs.server_files(client.name, machine, project))
     start = _shareable_command(command) if project else command
     server = programs.server_entry(client, [*start, "serve"], env)
-    hooks_config = hooks_of(client.name, command) if hooks else {}
+    hooks_config = hooks_of(client.name, command) if hooks and client.hooks else {}
+    hooks_format = client.hooks.format if client.hooks else client.format
     beside = [Path(file) for file in programs.hooks_files(client.name, machine, project)] if hooks_config else []
     if hooks and client.plugin and project is None:
         return _parts_with_plugin(ConfigPart(path, client.format, client, name, server), command)
     return [
         ConfigPart(path, client.format, client, name, server, hooks_config if beside == [path] else {}),
-        *(ConfigPart(file, "json", client, name, hooks=hooks_config) for file in beside if file != path),
+        *(ConfigPart(file, hooks_format, client, name, hooks=hooks_config) for file in beside if file != path),
     ]
 
 

@@ -37,6 +37,7 @@ from mcp_memory.integrations.clients.description import (
     client_names,
     describe,
     described_clients,
+    expand_path,
     fill,
 )
 from mcp_memory.integrations.clients.settings import add_settings, remove_settings, tree_at, value_at, with_value
@@ -50,7 +51,6 @@ _SETTINGS: Mapping[System, str] = {
     "windows": "${APPDATA:-~/AppData/Roaming}",
 }
 """The folder in which desktop programs of a system keep their settings."""
-_VARIABLE = re.compile(r"\$\{(?P<name>\w+)(?::-(?P<default>[^}]*))?\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +69,7 @@ class Machine:
         """Expand the template of a path (see `description`); None if its variable names no absolute folder."""
         if template.startswith("{settings}"):
             template = template.replace("{settings}", _SETTINGS[self.system], 1)
-        if match := _VARIABLE.match(template):
-            value = self.environ.get(match["name"], "").strip()
-            if not self.path(value).is_absolute():
-                value = match["default"]
-            if value is None:
-                return None
-            template = value + template[match.end() :]
-        first, *rest = template.split("/")
-        return self.home.joinpath(*rest) if first == "~" else self.path(template)
+        return expand_path(template, self.environ, self.path(str(self.home)))
 
 
 def this_machine() -> Machine:
@@ -298,11 +290,11 @@ def find_hooks(document: Document) -> dict[str, list[Any]]:
     return {event: groups for event, groups in ours.items() if groups}
 
 
-def set_hooks(document: Document, hooks: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+def set_hooks(document: Document, hooks: Mapping[str, Sequence[Any]], beside: Document | None = None) -> dict[str, Any]:
     """Return the document with `hooks` in place of our present hooks; all other hooks stay in place.
 
-    Without `hooks`, the document stays as it is. Raises Refused if our plugin is enabled in Claude Code: it brings the
-    same hooks, and each would run twice.
+    It gets the members `beside` unless it has others of that name. Without `hooks`, it stays as it is. Raises Refused
+    if our plugin is enabled in Claude Code: it brings the same hooks, and each would run twice.
     """
     if not hooks or find_hooks(document) == hooks:
         return dict(document)
@@ -321,7 +313,7 @@ def set_hooks(document: Document, hooks: Mapping[str, Sequence[Any]]) -> dict[st
         if not events[event]:
             del events[event]
     events |= {event: list(groups) for event, groups in hooks.items() if event not in events}
-    return {**document, "hooks": events}
+    return {**(beside or {}), **document, "hooks": events}
 
 
 def find_plugins(document: Document) -> dict[str, bool]:
@@ -329,10 +321,10 @@ def find_plugins(document: Document) -> dict[str, bool]:
     return {name: bool(on) for name, on in _member(document, "enabledPlugins").items() if _PLUGIN(name)}
 
 
-def remove_hooks(document: Document, *, empty: Mapping[str, Any]) -> dict[str, Any]:
+def remove_hooks(document: Document, *, empty: Document, beside: Document | None = None) -> dict[str, Any]:
     """Return the document without our hooks. Lists that become empty are removed, unless they are in `empty`.
 
-    `empty` is the document before the installation.
+    `empty` is the document before the installation. If no hooks are left, the members `beside` go as well.
     """
     ours = find_hooks(document)
     if not ours:
@@ -345,7 +337,8 @@ def remove_hooks(document: Document, *, empty: Mapping[str, Any]) -> dict[str, A
             del events[event]
     if events or "hooks" in empty:
         return {**document, "hooks": events}
-    return {key: value for key, value in document.items() if key != "hooks"}
+    added = {"hooks", *(beside or {}).keys() - empty.keys()}
+    return {key: value for key, value in document.items() if key not in added}
 
 
 def _events(document: Document) -> list[tuple[str, list[Any]]]:
@@ -357,8 +350,13 @@ def _events(document: Document) -> list[tuple[str, list[Any]]]:
 
 
 def _is_our_group(group: object) -> bool:
-    """Return whether every hook of a group starts this program; a group to which a person added hooks is not ours."""
-    hooks = cast("dict[str, object]", group).get("hooks") if isinstance(group, dict) else None
+    """Return whether every hook of a group starts this program; a group to which a person added hooks is not ours.
+
+    Some clients list single hooks instead of groups.
+    """
+    if not isinstance(group, dict) or "hooks" not in group:
+        return _is_our_hook(cast("object", group))
+    hooks = cast("dict[str, object]", group)["hooks"]
     return isinstance(hooks, list) and bool(hooks) and all(map(_is_our_hook, cast("list[object]", hooks)))  # pyright: ignore[reportUnknownArgumentType]
 
 

@@ -15,7 +15,9 @@ from typing import Any, cast
 
 from mcp_memory.integrations.clients.json_text import BOM, same_value
 
-_KEY = re.compile(r"""(?P<key>"(?:\\.|[^"\\])*"|'(?:''|[^'])*'|[^\s"'#&*!|>%@`{}\[\],?:-][^:#]*?|-[^\s:]+)\s*:(?=\s|$)""")
+_KEY = re.compile(
+    r"""(?P<key>"(?:\\.|[^"\\])*"|'(?:''|[^'])*'|[^\s"'#&*!|>%@`{}\[\],?:-][^:#]*?|-[^\s:]+)\s*:(?=\s|$)"""
+)
 _ITEM = re.compile(r"-(?:\s+|$)")
 _COMMENT = re.compile(r"(?:^|\s)#.*$")
 _PLAIN = re.compile(r"[A-Za-z_/~.][\w/.+~-]*")

@@ -8,9 +8,10 @@ be stored. All text stays within the budgets below; without relevant memories th
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, assert_never, cast
@@ -22,7 +23,7 @@ from mcp_memory.core.lru import LRU
 from mcp_memory.core.private_passages import without_private
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.core.types import NewTurn
-from mcp_memory.integrations.clients.description import Kind, PayloadFields, fill, hooks_described
+from mcp_memory.integrations.clients.description import ClientHooks, Kind, fill, hooks_described
 from mcp_memory.integrations.hooks import tool_outputs
 from mcp_memory.integrations.hooks.daemon_files import DaemonFiles, PendingLog
 from mcp_memory.integrations.hooks.tool_outputs import ToolResponse
@@ -58,6 +59,8 @@ class HookEvent:
     call: ToolResponse | None = None
     transcript: Any = None
     """The conversation in the form of the client's store, from a plugin of a client whose log cannot be followed."""
+    adds_context: bool = True
+    """Whether the client adds a text to the model's context at this event."""
 
     @property
     def session(self) -> str:
@@ -69,6 +72,7 @@ def parse_event(client: str, name: str, payload: object) -> HookEvent | None:
     """Parse a hook's input; None for an unknown client or event, without a conversation, and for sub-agents.
 
     Events of sub-agents are ignored: their contexts are short, their tools few, and they do not talk to the user.
+    Ignored too are those of another client that runs the hooks of this one.
     """
     hooks = hooks_described(client)
     if not isinstance(payload, dict) or hooks is None or name not in hooks.events:
@@ -76,7 +80,7 @@ def parse_event(client: str, name: str, payload: object) -> HookEvent | None:
     values, fields = cast("dict[str, Any]", payload), hooks.fields
     kind = hooks.events[name]
     conversation, log = hooks.conversation(values)
-    if not conversation or values.get(fields.subagent):
+    if not conversation or values.get(fields.subagent) or not hooks.is_own(values):
         return None
     text = values.get(fields.prompt) if kind == "prompt" else values.get(fields.summary) if kind == "compacted" else ""
     return HookEvent(
@@ -87,22 +91,32 @@ def parse_event(client: str, name: str, payload: object) -> HookEvent | None:
         log=log,
         source=str(values.get(fields.source) or ""),
         text=without_private(text) if isinstance(text, str) else "",
-        call=_parse_call(client, fields, values) if kind == "tool" else None,
+        call=_parse_call(client, hooks, values) if kind == "tool" else None,
         transcript=values.get(fields.conversation),
+        adds_context=hooks.adds_context(kind, values),
     )
 
 
-def _parse_call(client: str, fields: PayloadFields, values: Mapping[str, Any]) -> ToolResponse | None:
+def _parse_call(client: str, hooks: ClientHooks, values: Mapping[str, Any]) -> ToolResponse | None:
+    fields = hooks.fields
     tool, id = values.get(fields.tool), values.get(fields.call)
     if not isinstance(tool, str) or fields.response not in values:
         return None
+    response = values[fields.response]
     return ToolResponse(
         client=client,
         tool=tool,
         arguments=values.get(fields.arguments),
         id=id if isinstance(id, str) else None,
-        response=values[fields.response],
+        response=_parse_json(response) if hooks.json_response else response,
     )
+
+
+def _parse_json(response: object) -> object:
+    try:
+        return json.loads(response) if isinstance(response, str) else response
+    except (ValueError, RecursionError):
+        return response
 
 
 def context_answer(event: HookEvent, text: str) -> dict[str, Any] | None:
@@ -222,6 +236,7 @@ class Conversations:
     def __init__(self, memory: Callable[[], Awaitable[Memory]], files: DaemonFiles) -> None:
         self._memory = memory
         self._shown = LRU[str, list[str]](_MAX_SESSIONS)
+        self._waiting = LRU[str, dict[Kind, str]](_MAX_SESSIONS)
         self._warming: asyncio.Task[None] | None = None
         self._live: set[str] = set()
         self._some_ended = False
@@ -247,13 +262,15 @@ class Conversations:
                     return HookAnswer()
                 shown = list(await self._shown_texts(event))
                 text = await recall_beyond_context(await self._memory(), event.session, typed, shown=shown)
-                return _answer_with_text(event, text)
+                return self._answer_with_text(event, text)
             case "tool":
+                answer = self._answer_with_text(event, "")
                 if event.call is None:
-                    return HookAnswer()
+                    return answer
                 memory = await self._memory()
                 response = await tool_outputs.offload_output(memory, event.session, event.call, log=event.log)
-                return HookAnswer(json=None if response is None else output_answer(event, response))
+                replaced = None if response is None else output_answer(event, response)
+                return replace(answer, json={**(answer.json or {}), **replaced}) if replaced else answer
             case "compacting":
                 await self._follow(event, AT_THE_END, flushed=True)
             case "compacted":
@@ -268,6 +285,7 @@ class Conversations:
                 await self._follow(event, AT_THE_END, flushed=True)
                 self._live.discard(event.session)
                 self._shown.pop(event.session)
+                self._waiting.pop(event.session)
             case _:
                 assert_never(event.kind)
         return HookAnswer()
@@ -289,12 +307,27 @@ class Conversations:
             self._shown.put(event.session, [])
         shown = list(await self._shown_texts(event))
         recorded = event.log is not None or bool(hooks and hooks.hands_over)
-        text = await opening_text(
-            memory, event.session, source=event.source, recorded=recorded, shown=shown
-        )
+        text = await opening_text(memory, event.session, source=event.source, recorded=recorded, shown=shown)
         if self._warming is None:
             self._warming = asyncio.create_task(self._warm(memory))
-        return _answer_with_text(event, text)
+        return self._answer_with_text(event, text)
+
+    def _answer_with_text(self, event: HookEvent, text: str) -> HookAnswer:
+        """Return the answer that adds a text to the context, with those that wait for it.
+
+        If the client adds none at this event, the text waits for the next event at which it does, in place of an
+        earlier text of the same kind of event.
+        """
+        waiting = self._waiting.get_or_put(event.session, dict[Kind, str])
+        if text:
+            waiting[event.kind] = text
+        if not waiting or not event.adds_context:
+            return HookAnswer()
+        self._waiting.pop(event.session)
+        shown = "\n\n".join(waiting.values())
+        hooks = hooks_described(event.client)
+        stays = bool(hooks and (hooks.keeps_context or event.kind == "start"))
+        return HookAnswer(json=context_answer(event, shown), shown_text=shown if stays else "")
 
     async def _warm(self, memory: Memory) -> None:
         """Warm up and follow grown logs, while the user types. Errors are only logged."""
@@ -331,13 +364,6 @@ class Conversations:
         for log in grown:
             if log.session not in self._live:
                 await self.following.schedule(PendingLog(log=log.path, client=log.client, conversation=""), _LATER)
-
-
-def _answer_with_text(event: HookEvent, text: str) -> HookAnswer:
-    answer = context_answer(event, text) if text else None
-    hooks = hooks_described(event.client)
-    stays = bool(answer and hooks and (hooks.keeps_context or event.kind == "start"))
-    return HookAnswer(json=answer, shown_text=text if stays else "")
 
 
 def _size(path: Path) -> int:

@@ -22,7 +22,7 @@ from mcp_memory.core.token_counts import is_large
 from mcp_memory.integrations.clients.description import ClientHooks, hooks_described
 from mcp_memory.integrations.hooks.transcripts import whole_output
 from mcp_memory.integrations.importers.log_lines import is_own, is_stand_in
-from mcp_memory.integrations.importers.records import list_of
+from mcp_memory.integrations.importers.records import list_of, object_of
 from mcp_memory.integrations.shown_results import shown_of
 from mcp_memory.service.render import render_offloaded
 
@@ -136,10 +136,18 @@ def _member_parts(response: object) -> list[OutputPart]:
             return []
 
 
+def _content_parts(response: object) -> list[OutputPart]:
+    """Return each text of an MCP server's answer, which is an object with a list of blocks."""
+    answer = object_of(response) or {}
+    blocks = [] if answer.get("isError") else list_of(answer.get("content"))
+    return [OutputPart(("content", *part.keys), part.text) for part in _block_parts(blocks)]
+
+
 _READERS: Mapping[str, Callable[[object], list[OutputPart]]] = {
     "text": _text_part,
     "blocks": _block_parts,
     "members": _member_parts,
+    "content": _content_parts,
 }
 """The readers of responses that descriptions of clients name."""
 

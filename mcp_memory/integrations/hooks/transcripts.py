@@ -26,9 +26,10 @@ from mcp_memory.core.errors import InvalidInput, McpMemoryError
 from mcp_memory.core.logs import SafeText
 from mcp_memory.core.regular_files import open_regular
 from mcp_memory.core.secrets.masking import holds_key
+from mcp_memory.integrations.clients.description import hooks_described
 from mcp_memory.integrations.hooks.daemon_files import DaemonFiles, PendingLog
 from mcp_memory.integrations.importers.follow import follow_log
-from mcp_memory.integrations.importers.records import agent_named, list_of, object_of, session_name
+from mcp_memory.integrations.importers.records import list_of, object_of, session_name
 
 if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
@@ -206,8 +207,8 @@ class LogFollower:
 
         Return whether it is done: read to its end, or unreadable, which is logged.
         """
-        client = agent_named(note.client)
-        if client is None:
+        client = note.client
+        if hooks_described(client) is None:
             return True
         try:
             prompts = [*self._prompts.get(session_name(client, note.conversation), ())]

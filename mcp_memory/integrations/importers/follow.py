@@ -34,7 +34,7 @@ from mcp_memory.integrations.importers.log_file import (
     stored_path,
 )
 from mcp_memory.integrations.importers.log_lines import is_own, is_stand_in
-from mcp_memory.integrations.importers.records import Agent, ImportedResult, ImportedTurn, session_name
+from mcp_memory.integrations.importers.records import Agent, ImportedResult, ImportedTurn
 from mcp_memory.integrations.importers.refusals import refuse_log
 from mcp_memory.integrations.importers.report import (
     FileReport,
@@ -93,7 +93,7 @@ class FollowReport(ImportCounts):
     """
 
     path: Path
-    client: Agent
+    client: str
     misdated: int = 0
     offset: int = 0
     torn: bool = False
@@ -117,7 +117,7 @@ class FollowReport(ImportCounts):
 class _LogReading:
     """The state of one reading of a log, by which repeated turns and results are recognised and skipped."""
 
-    def __init__(self, path: Path, client: Agent, position: FollowedLog | None) -> None:
+    def __init__(self, path: Path, client: str, position: FollowedLog | None) -> None:
         self.done = FollowReport(
             path=path,
             client=client,
@@ -137,9 +137,10 @@ class _LogReading:
         fresh: dict[str, NewTurn] = {}
         large: list[ImportedResult] = []
         stand_ins: list[ImportedResult] = []
-        if chunk.conversation is None:
+        session = chunk.session_of(done.client)
+        if session is None:
             return fresh, large, stand_ins
-        done.session = session_name(done.client, chunk.conversation)
+        done.session = session
         for turn in map(new_turn, chunk.turns):
             if str(turn.client_id) not in self._turns:
                 self._turns.add(str(turn.client_id))
@@ -161,7 +162,7 @@ async def follow_log(
     path: Path,
     *,
     live: bool,
-    client: Agent | None = None,
+    client: str | None = None,
     again: bool = False,
     within_s: float | None = None,
     prompts: Sequence[str] = (),
@@ -191,9 +192,9 @@ async def follow_log(
     with closing(read_chunks(path, agent, position, secret, prompts=prompts)) as chunks:
         while chunk := await to_thread(partial(next, chunks, None)):
             turns, results, stand_ins = reading.take(chunk)
-            if chunk.conversation is not None and done.session is not None:
+            if done.session is not None and chunk.session_of(agent) is not None:
                 await record_new_turns(memory, done.session, turns, done)
-                await _keep(memory, done, chunk.conversation, results, since=now() - LIVE_FOR if live else None)
+                await _keep(memory, done, chunk.conversation or "", results, since=now() - LIVE_FOR if live else None)
                 for stand_in in stand_ins:
                     if stand_in.call is not None:
                         await memory.note_replaced(done.session, stand_in.call, stand_in.text, at=stand_in.said_at)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
-from pathlib import PurePosixPath, PureWindowsPath
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any, cast
 
 import pytest
 
 from mcp_memory.integrations.clients import description
 from mcp_memory.integrations.clients.description import client_names, describe, fill
+from mcp_memory.integrations.clients.plan import apply_changes, config_parts, plan_install, plan_removal
 from mcp_memory.integrations.clients.programs import Machine, client_named, hooks_files, server_entry, server_files
 from mcp_memory.integrations.hooks import answers, hooks_of
 
@@ -45,7 +46,7 @@ def words_of(entry: object) -> Iterator[list[str]]:
 @pytest.mark.parametrize("name", client_names())
 def test_a_description_says_where_its_version_and_formats_are_from(name: str) -> None:
     text = (description._FOLDER / f"{name}.toml").read_text()  # pyright: ignore[reportPrivateUsage]
-    assert re.match(r"# [^\n]*\d[^\n]*https://|# Cursor: https://|# VS Code: https://", text)
+    assert re.match(r"# [^\n]*\d[^\n]*https://", text)
 
 
 @pytest.mark.parametrize("name", client_names())
@@ -71,7 +72,8 @@ def test_each_hook_that_is_installed_is_understood(name: str) -> None:
         for words in words_of(entries):
             assert words[:5] == [*COMMAND, "hook", event]
             assert words[5:] == ([] if name == "claude-code" else ["--client", name])
-        payload = {hooks.fields.session: "3f2a9c1e", hooks.fields.log: "/p/log.jsonl"}
+        log = next((pattern.replace("*", "/") for pattern in hooks.own.get(hooks.fields.log, ())), "/p/log.jsonl")
+        payload = {hooks.fields.session: "3f2a9c1e", hooks.fields.log: log}
         parsed = answers.parse_event(name, event, payload)
         assert parsed is not None
         assert parsed.kind == hooks.events[event]
@@ -88,3 +90,23 @@ def test_a_template_is_filled_with_values_of_any_type() -> None:
     template = {"a": ["{list}", "{text} stays"], "b": {"c": "{number}", "d": True}}
     values = {"list": [1], "text": "t", "number": 5}
     assert fill(template, values) == {"a": [[1], "{text} stays"], "b": {"c": 5, "d": True}}
+
+
+@pytest.mark.parametrize("name", client_names())
+def test_uninstalling_restores_every_byte_of_every_file(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    machine = Machine("linux", {}, tmp_path)
+    files = [Path(server_files(name, machine)[0]), *map(Path, hooks_files(name, machine))]
+    odd = {path: b"\t# mine\n" if path.suffix == ".toml" else b'{"a":   [1, 2],\r\n\t"b": {}}' for path in files}
+    for there in (False, True):
+        for path, text in odd.items() if there else ():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(text)
+        parts = config_parts(name, COMMAND, name="memory", project=None, env={}, hooks=True)
+        apply_changes([plan_install(part) for part in parts])
+        assert {part.path for part in parts} == set(files)
+        assert not any(plan_install(part).changes for part in parts)
+        apply_changes([plan_removal(part) for part in parts])
+        assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == (odd if there else {})

@@ -107,7 +107,7 @@ def _left_out(event: Message) -> str | None:
     kind, data = event.get("type"), part_of(event, "data")
     if event.get("undone") is True:
         return BRANCHES
-    if data.get("parentToolCallId") or event.get("agentId") or data.get("parentAgentTaskId"):
+    if data.get("parentToolCallId") or event.get("agentId"):
         return SUB_AGENTS
     if kind == "user.message":
         if data.get("source") not in (None, "user") or data.get("isAutopilotContinuation") is True:
