@@ -152,7 +152,7 @@ class ClientHooks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientPlugin:
-    """The plugin by which a client runs our hooks; its files are in `plugins/`, in the folder with the client's name."""
+    """The plugin by which a client runs our hooks. Its files are in `plugins/`, in a folder with the client's name."""
 
     folder: str
     """Where the client finds the files, as the template of a path."""

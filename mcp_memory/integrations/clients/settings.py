@@ -65,7 +65,7 @@ def remove_settings(document: Tree, tree: Tree, before: Tree) -> dict[str, Any]:
         now, ours, old = document[key], tree[key], before.get(key)
         match now, ours:
             case dict(), Mapping():
-                was = cast("Tree", old) if isinstance(old, Mapping) else {}
+                was = cast("Tree", old if isinstance(old, Mapping) else {})
                 left[key] = remove_settings(cast("Tree", now), cast("Tree", ours), was)
             case list(), list():
                 kept = cast("Sequence[Any]", old) if isinstance(old, list) else ()

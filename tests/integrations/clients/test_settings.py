@@ -35,8 +35,9 @@ def test_what_was_added_is_found_and_added_once(document: dict[str, Any]) -> Non
 
 @given(st.dictionaries(st.sampled_from(["a", "model"]), words), st.lists(words, unique=True), st.booleans())
 def test_removing_gives_the_document_before(others: dict[str, Any], allow: list[str], has_entries: bool) -> None:
-    entries = {"entries": {"x": {"enabled": True}}} if has_entries else {}
-    for document in (others, {**others, "plugins": {"allow": allow, **entries}}, {**others, "plugins": {}}):
+    plugins: dict[str, Any] = {"allow": allow, **({"entries": {"x": {"enabled": True}}} if has_entries else {})}
+    documents: list[dict[str, Any]] = [others, {**others, "plugins": plugins}, {**others, "plugins": {}}]
+    for document in documents:
         assert remove_settings(add_settings(document, OURS), OURS, document) == document
 
 

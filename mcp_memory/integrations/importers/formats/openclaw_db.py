@@ -1,8 +1,8 @@
 """The database of OpenClaw since 2026, `~/.openclaw/agents/<agent>/agent/openclaw-agent.sqlite`.
 
 The column `event_json` of the table `transcript_events` has the lines that `openclaw` reads from files. A long line is
-compressed instead, in `event_zstd`; `navigation_json` then has its id and parent. Python can read that from 3.14 on. Older
-versions count the line; our plugin hands it over all the same.
+compressed instead, in `event_zstd`; `navigation_json` then has its id and parent. Python can read that from 3.14 on; an
+older one counts the line, which our plugin hands over all the same.
 """
 
 from __future__ import annotations

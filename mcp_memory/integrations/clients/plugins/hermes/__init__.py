@@ -99,7 +99,7 @@ def _record(session_id: str = "", platform: str = "", **_: Any) -> None:
 
 
 def _stored_session(session_id: str, platform: str) -> dict[str, Any]:
-    from hermes_state import SessionDB
+    from hermes_state import SessionDB  # of Hermes
 
     database = SessionDB(read_only=True)
     session = database.get_session(session_id) or {}
