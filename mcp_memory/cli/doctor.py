@@ -31,6 +31,7 @@ from mcp_memory.core.errors import InvalidInput, McpMemoryError, ModelFailed
 from mcp_memory.core.paths import foreign_files
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.core.types import NewTurn
+from mcp_memory.integrations.clients.plan import installed_but_off
 from mcp_memory.integrations.hooks.daemon_files import health
 from mcp_memory.models.client_llm import ClientLLM
 from mcp_memory.models.embed.factory import make_embedder
@@ -79,6 +80,7 @@ def run_checks(**overrides: Any) -> Iterator[Check]:
     yield _check_home(settings.home)
     yield _check_disk(settings.home)
     yield _check_hooks(settings.home)
+    yield from _check_switched_off()
     yield from _check_identity(settings)
     yield from _check_store(settings)
     yield _check_embedder(settings)
@@ -189,6 +191,14 @@ def _check_hooks(home: Path) -> Check:
     many = f"{len(hooks.failures)} times" if len(hooks.failures) > 1 else "once"
     failed = f"failed {many} within a week, last at {one_line(hooks.failures[-1], 300)}"
     return Check("hooks", "warn", failed, f"Clients went on without memory then. All of it is in {hooks.log}.")
+
+
+def _check_switched_off() -> Iterator[Check]:
+    """Yield a warning for each client that has our hooks and runs none."""
+    for title, where in installed_but_off().items():
+        yield Check(
+            "hooks", "warn", f"{title} runs none, because of {where}", "Change that, or it recalls and records nothing."
+        )
 
 
 def _check_store(settings: Settings) -> Iterator[Check]:

@@ -65,8 +65,8 @@ def install(
     """Connect a client, or list the clients and their state.
 
     It adds this server to the configuration of CLIENT:
-    claude-desktop, claude-code, cursor, vscode, codex or gemini. The whole change is shown first, and asked about;
-    everything else in the file stays as it is, and a copy of it is kept next to it. If the client runs hooks, they
+    claude-code, claude-desktop, codex, copilot, cursor, gemini, qwen-code or vscode. The whole change is shown first,
+    and asked about; everything else in the file stays as it is, and a copy of it is kept next to it. If the client runs hooks, they
     are installed too. With --home or --space, the client gets that memory.
 
     All clients and projects share one memory, unless you say otherwise: at a terminal you are asked, else
@@ -240,6 +240,11 @@ def _install(parts: list[ConfigPart], project: Path | None, env: tuple[str, ...]
     if project:
         _check_installed_once(parts)
     changes = [plan.plan_install(part) for part in parts]
+    if hooked and (off := plan.find_switch_off(of, project)):
+        say(
+            f"{of.title} runs no hooks, because of {escape_controls(off)}. Until you change that, it recalls and "
+            "records nothing by itself."
+        )
     if not any(change.changes for change in changes):
         say(f"{of.title} has it already, as {name!r} in {escape_controls(str(parts[0].path))}.")
         return
@@ -349,11 +354,17 @@ def _list_clients(name: str, project: Path | None) -> None:
     for client in programs.clients_for(project):
         parts = _parts(client, name, project, {}, hooks=True)
         rows.append(
-            (client, "yes" if is_client_present(parts[0]) else "-", _installation_state(parts), str(parts[0].path))
+            (
+                client,
+                "yes" if is_client_present(parts[0]) else "-",
+                _installation_state(parts, project),
+                str(parts[0].path),
+            )
         )
     click.echo(escape_controls(columns(rows)))
     click.echo("\nInstall it with: mcp-memory install CLIENT; --check tries the installed server.")
-    _print_plugin_state(project, server_state=_installation_state(_parts("claude-code", name, project, {}, hooks=True)))
+    of_claude_code = _parts("claude-code", name, project, {}, hooks=True)
+    _print_plugin_state(project, server_state=_installation_state(of_claude_code, project))
 
 
 def _print_plugin_state(project: Path | None, *, server_state: str) -> None:
@@ -382,7 +393,7 @@ def _print_plugin_state(project: Path | None, *, server_state: str) -> None:
         )
 
 
-def _installation_state(parts: list[ConfigPart]) -> str:
+def _installation_state(parts: list[ConfigPart], project: Path | None) -> str:
     from mcp_memory.integrations.clients import plan, programs
 
     try:
@@ -394,6 +405,8 @@ def _installation_state(parts: list[ConfigPart]) -> str:
         return "hooks only" if hooks else "-"
     if not programs.is_ours(entry):
         return "another server"
+    if hooks and plan.find_switch_off(parts[0].client, project):
+        return "installed, hooks off"
     return "installed, with hooks" if hooks else "installed"
 
 

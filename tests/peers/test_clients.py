@@ -10,7 +10,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -148,7 +148,7 @@ def test_codex_lists_the_server_and_the_hooks_and_calls_the_tools(memory: Run, t
 
 
 @contextmanager
-def codex(home: Path) -> Iterator[Callable[[str, dict[str, Any]], Any]]:
+def codex(home: Path) -> Generator[Callable[[str, dict[str, Any]], Any]]:
     """Run the app server of Codex, which starts what is configured; the answer to a request is its result."""
     environ = {name: value for name, value in node_environment().items() if not name.startswith(("CODEX", "MCP_"))}
     with subprocess.Popen(

@@ -27,7 +27,7 @@ from mcp_memory.core.errors import InvalidInput, McpMemoryError, Refused, StoreU
 from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import well_formed
 from mcp_memory.integrations.clients import json_text, programs, toml_text, yaml_text
-from mcp_memory.integrations.clients.description import ClientProgram, Format
+from mcp_memory.integrations.clients.description import ClientProgram, Format, described_clients
 from mcp_memory.integrations.clients.programs import NAME
 from mcp_memory.integrations.clients.settings import add_settings, has_settings, remove_settings, value_at
 from mcp_memory.integrations.hooks import hooks_of
@@ -213,6 +213,44 @@ def find_installed(part: ConfigPart) -> tuple[dict[str, Any] | None, bool]:
         entry = programs.find_server(document, part.client, part.name) if part.server is not None else None
         hooked = bool(part.hooks and programs.find_hooks(document))
         return entry, hooked or has_settings(document, part.settings)
+
+
+def find_switch_off(client: ClientProgram, project: Path | None) -> str | None:
+    """Return where hooks of a client are switched off, as `disableAllHooks = true in …/settings.json`; None if nowhere.
+
+    Files that cannot be read are passed over: the client would not read them either.
+    """
+    hooks = client.hooks
+    if hooks is None:
+        return None
+    for path in map(Path, programs.settings_files(client, programs.this_machine(), project)):
+        try:
+            text = decode(read_config(path).data, path)
+            document = _parse(text, "toml" if path.suffix == ".toml" else "jsonc", path)
+        except McpMemoryError:
+            continue
+        for name, value in hooks.off.items():
+            if document.get(name, value_at(document, name)) is value:
+                return f"{name} = {json.dumps(value)} in {path}"
+    return None
+
+
+def installed_but_off() -> dict[str, str]:
+    """Return the clients that have our hooks for all projects and run none: where they are switched off, by title.
+
+    Files that cannot be read are passed over.
+    """
+    machine, off = programs.this_machine(), dict[str, str]()
+    for client in described_clients():
+        for path in map(Path, programs.hooks_files(client.name, machine)):
+            try:
+                document = _parse(decode(read_config(path).data, path), "jsonc", path)
+                installed = programs.find_hooks(document)
+            except (McpMemoryError, programs.WrongShape):
+                continue
+            if installed and (where := find_switch_off(client, None)):
+                off[client.title] = where
+    return off
 
 
 def find_plugins(project: Path | None) -> dict[str, bool]:

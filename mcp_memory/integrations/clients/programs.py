@@ -139,6 +139,20 @@ def plugin_settings(client: ClientProgram, document: Document) -> dict[str, Any]
     return add_settings(plugin.enabled, tree_at(plugin.allowed, [NAME]) if allows_some else {})
 
 
+def settings_files(client: ClientProgram, machine: Machine, project: PurePath | None = None) -> list[PurePath]:
+    """Return all files in which the client's settings may be, those of a project too."""
+    files = [*server_files(client.name, machine), *hooks_files(client.name, machine)]
+    if client.hooks:
+        files += _expand_all([file for file in client.hooks.off_in if file.startswith(_USERS)], machine)
+        own = [client.project, client.hooks.project, *client.hooks.off_in]
+        files += [project / file for file in own if project and file and not file.startswith(_USERS)]
+    return list(dict.fromkeys(files))
+
+
+_USERS = ("~", "$", "{")
+"""How templates of paths begin that do not name a file of a project."""
+
+
 def _expand_all(templates: Iterable[str], machine: Machine) -> list[PurePath]:
     return [path for template in templates if (path := machine.expand(template)) is not None]
 

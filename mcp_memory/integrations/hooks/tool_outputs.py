@@ -206,6 +206,7 @@ async def offload_output(memory: Memory, session: str, call: ToolResponse, *, lo
     `log` is the client's log of the conversation, which has the full output if the response was cut. The log later
     shows whether the client used the new response: no saving is recorded before.
     """
+    await anyio.to_thread.run_sync(_hooks, call.client)  # reads the description once
     over = memory.settings.offload_over * (_READ_FACTOR if _reads_file(call) else 1)
     if not over or _reads_memory(call, memory.settings.home) or _reads_part_of_file(call):
         return None

@@ -322,7 +322,9 @@ def _conversation(
     if hooks is None or (position is not None and position.head == digest):
         return
     chunk = LogChunk(state=LogState(), clock=_modified_at(stream), offset=len(data), head=digest)
-    for record in whole_records(path, readable_file(path), format_named(hooks.log_format), chunk.skipped):
+    form = format_named(hooks.log_format)
+    live = replace(form, records=form.live or form.records)
+    for record in whole_records(path, readable_file(path), live, chunk.skipped):
         if not (isinstance(record, ImportedTurn) and record.name == "title"):
             chunk.add_record(record)
     chunk.session = next((record.session for record in (*chunk.turns, *chunk.results) if record.session), None)

@@ -19,7 +19,7 @@ from click.testing import CliRunner, Result
 
 from mcp_memory.cli.main import program
 from mcp_memory.core.errors import Refused
-from mcp_memory.integrations.clients.programs import CLIENTS, PLUGIN, PLUGIN_COMMANDS
+from mcp_memory.integrations.clients.programs import CLIENTS, PLUGIN, PLUGIN_COMMANDS, client_named
 from mcp_memory.integrations.clients.server_check import SHORT_PATH, check, environment, expand_variables
 from mcp_memory.integrations.hooks import hooks_of
 
@@ -83,6 +83,42 @@ def test_the_list_names_what_is_there_and_what_cannot_be_read(run: Run, tmp_path
     assert "another server" in listed["cursor"]
     assert "cannot be read" in listed["gemini"]
     assert listed["codex"].split()[1:3] == ["-", "-"]
+
+
+@pytest.mark.parametrize(
+    ("client", "file", "text", "setting"),
+    [
+        ("claude-code", ".claude/settings.json", '{"disableAllHooks": true}', "disableAllHooks = true"),
+        ("codex", ".codex/config.toml", "[features]\nhooks = false\n", "features.hooks = false"),
+        ("gemini", ".gemini/settings.json", '{"hooksConfig": {"enabled": false}}', "hooksConfig.enabled = false"),
+        ("qwen-code", ".qwen/settings.json", '{"disableAllHooks": true}', "disableAllHooks = true"),
+        ("copilot", ".copilot/settings.json", '{"disableAllHooks": true}', "disableAllHooks = true"),
+        ("vscode", ".config/Code/User/settings.json", '{"chat.useHooks": false, /* */}', "chat.useHooks = false"),
+    ],
+)
+@pytest.mark.skipif(sys.platform != "linux", reason="the places of Linux")
+def test_hooks_that_are_switched_off_are_told(
+    run: Run, tmp_path: Path, client: str, file: str, text: str, setting: str
+) -> None:
+    (tmp_path / file).parent.mkdir(parents=True)
+    (tmp_path / file).write_text(text)
+    title = client_named(client).title
+    said = on_one_line(run("install", client, "--yes").output)
+    assert f"{title} runs no hooks, because of {setting} in {tmp_path / file}." in said
+    listed = {line.split()[0]: line for line in run("install").output.splitlines()[1 : len(CLIENTS) + 1]}
+    assert "installed, hooks off" in listed[client]
+    assert f"{title} runs none, because of {setting}" in on_one_line(run("doctor").output)
+    run("uninstall", client, "--yes")
+    assert (tmp_path / file).read_text() == text
+    assert "runs none" not in run("doctor").output
+
+
+def test_hooks_that_a_project_switches_off_are_told_there(run: Run, tmp_path: Path) -> None:
+    project = tmp_path / "shop"
+    (project / ".claude").mkdir(parents=True)
+    (project / ".claude/settings.json").write_text('{"disableAllHooks": true}')
+    assert "runs no hooks" in run("install", "claude-code", "--project", str(project), "--yes").output
+    assert "runs no hooks" not in run("install", "claude-code", "--no-hooks", "--yes").output
 
 
 def test_the_list_tells_of_the_plugin_of_claude_code_and_how_to_install_it(run: Run, tmp_path: Path) -> None:

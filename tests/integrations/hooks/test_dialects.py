@@ -86,3 +86,41 @@ def test_events_of_gemini_have_names_of_their_own() -> None:
         "hookSpecificOutput": {"hookEventName": "BeforeAgent", "additionalContext": "At noon."}
     }
     assert answers.parse_event("gemini", "PreCompress", COMMON) is None
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"cursor_version": "2026.09.18-9a7762b"},
+        {"transcript_path": "/home/ada/.config/Code/User/workspaceStorage/a1/GitHub.copilot-chat/transcripts/x.jsonl"},
+        {"transcript_path": "/home/ada/.copilot/session-state/x/events.jsonl"},
+    ],
+)
+def test_other_clients_that_run_the_hooks_of_claude_code_are_ignored(told: dict[str, Any]) -> None:
+    assert answers.parse_event("claude-code", "Stop", {**COMMON, **told}) is None
+    assert answers.parse_event("claude-code", "Stop", COMMON) is not None
+
+
+def test_vs_code_is_not_copilot_cli_which_runs_its_hooks_too() -> None:
+    assert answers.parse_event("vscode", "UserPromptSubmit", {"session_id": ID, "prompt": "When?"}) is None
+
+
+@pytest.mark.parametrize(
+    ("version", "added"), [("2.4.7", False), ("2026.05.20-1a2b3c4", False), ("2026.09.18-9a", True)]
+)
+def test_cursor_adds_a_text_to_a_prompt_since_a_version(version: str, added: bool) -> None:
+    told = {"conversation_id": ID, "cursor_version": version, "prompt": "When?", "transcript_path": None}
+    read = answers.parse_event("cursor", "beforeSubmitPrompt", told)
+    assert read is not None
+    assert read.adds_context is added
+    assert answers.context_answer(read, "At noon.") == {"additional_context": "At noon."}
+
+
+def test_the_log_of_copilot_is_found_by_its_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COPILOT_HOME", "/copilot")
+    read = answers.parse_event("copilot", "userPromptSubmitted", {"sessionId": ID, "prompt": "When?"})
+    assert read is not None
+    assert read.log == Path(f"/copilot/session-state/{ID}/events.jsonl")
+    outside = answers.parse_event("copilot", "userPromptSubmitted", {"sessionId": "../../x", "prompt": "When?"})
+    assert outside is not None
+    assert outside.log is None

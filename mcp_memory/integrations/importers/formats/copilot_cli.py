@@ -4,18 +4,20 @@
     data   {content, attachments} | {content, reasoningText, toolRequests} | {toolCallId, result: {content}}
 
 `workspace.yaml` beside it has the title. The extension of VS Code writes the same events for sessions that are also in
-its `chatSessions`. `session.import_legacy` contains a session of the older form (`copilot_history`).
+its `chatSessions`, and are imported from there. `session.import_legacy` contains a session of the older form
+(`copilot_history`).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from mcp_memory.integrations.importers.chat import Chat, Message
-from mcp_memory.integrations.importers.format import Format, any_line
+from mcp_memory.integrations.importers.format import AnyRecord, Format, any_line
 from mcp_memory.integrations.importers.parts import (
     ATTACHED,
     BRANCHES,
@@ -30,7 +32,16 @@ from mcp_memory.integrations.importers.parts import (
     THOUGHTS,
     WORDS,
 )
-from mcp_memory.integrations.importers.records import find, find_first, items_of, object_of, part_of, text_of
+from mcp_memory.integrations.importers.records import (
+    SkippedParts,
+    SourceValue,
+    find,
+    find_first,
+    items_of,
+    object_of,
+    part_of,
+    text_of,
+)
 from mcp_memory.integrations.importers.session_files import chat_records, load_lines, text_at
 
 _USER = ("user.message", "user_input.completed", "user")
@@ -148,6 +159,21 @@ CHAT = Chat(
 )
 
 
+_VSCODE_CHAT = replace(CHAT, client="vscode")
+
+
+def _chat(source: SourceValue) -> Chat:
+    return _VSCODE_CHAT if "/GitHub.copilot-chat/" in source.path else CHAT
+
+
+def _records(source: SourceValue, skipped: SkippedParts) -> Iterator[AnyRecord]:
+    return chat_records(_chat(source))(source, skipped)
+
+
+def _live_records(source: SourceValue, skipped: SkippedParts) -> Iterator[AnyRecord]:
+    return _chat(source).records(source, skipped)
+
+
 def _matches(line: Any) -> bool:
     return find(line, "type") in ("session.start", "user.message") and object_of(find(line, "data")) is not None
 
@@ -159,5 +185,6 @@ FORMAT = Format(
     matches=any_line(_matches),
     load=load_lines(_session),
     parts=lambda path: [path.with_name("workspace.yaml")],
-    records=chat_records(CHAT),
+    records=_records,
+    live=_live_records,
 )
