@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import subprocess
-from typing import Any
+from importlib import import_module
+from typing import Any, cast
 
 COMMAND = ["mcp-memory"]  # `mcp-memory install hermes` writes the command of this machine here
 
@@ -89,7 +90,7 @@ def _parsed(result: str) -> Any:
         value = json.loads(result)
     except ValueError:
         return result
-    return value if isinstance(value, dict) else result
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else result
 
 
 def _record(session_id: str = "", platform: str = "", **_: Any) -> None:
@@ -99,22 +100,23 @@ def _record(session_id: str = "", platform: str = "", **_: Any) -> None:
 
 
 def _stored_session(session_id: str, platform: str) -> dict[str, Any]:
-    from hermes_state import SessionDB  # of Hermes
-
-    database = SessionDB(read_only=True)
-    session = database.get_session(session_id) or {}
-    parent = session.get("parent_session_id")
-    return {
-        "id": session_id,
-        "title": session.get("title"),
-        "began": session.get("started_at"),
-        "by_program": platform in _OF_A_PROGRAM,
-        "messages": database.get_messages(session_id, include_inactive=True)[-_MAX_MESSAGES:],
-        "before": database.get_messages(parent, include_inactive=True)[-_MAX_MESSAGES:] if parent else [],
-    }
+    database: Any = import_module("hermes_state").SessionDB(read_only=True)
+    try:
+        session: dict[str, Any] = database.get_session(session_id) or {}
+        parent = session.get("parent_session_id")
+        return {
+            "id": session_id,
+            "title": session.get("title"),
+            "began": session.get("started_at"),
+            "by_program": platform in _OF_A_PROGRAM,
+            "messages": database.get_messages(session_id, include_inactive=True)[-_MAX_MESSAGES:],
+            "before": database.get_messages(parent, include_inactive=True)[-_MAX_MESSAGES:] if parent else [],
+        }
+    finally:
+        database.close()
 
 
 def _end(session_id: str | None = None, **_: Any) -> None:
-    if session_id in _opened:
+    if session_id is not None and session_id in _opened:
         _opened.discard(session_id)
         _ask("on_session_finalize", session_id=session_id)
