@@ -396,7 +396,7 @@ def _find_ours(now: Mapping[str, Any], part: ConfigPart) -> ConfigPart:
     if server is not None and not programs.is_ours(server):
         server = None
     hooks = programs.find_hooks(now) if part.hooks else {}
-    settings = part.settings if has_settings(now, part.settings) else {}
+    settings: Mapping[str, Any] = part.settings if has_settings(now, part.settings) else {}
     return ConfigPart(part.path, part.format, part.client, part.name, server, hooks, settings)
 
 
