@@ -65,9 +65,10 @@ def install(
     """Connect a client, or list the clients and their state.
 
     It adds this server to the configuration of CLIENT:
-    claude-code, claude-desktop, codex, copilot, cursor, gemini, qwen-code or vscode. The whole change is shown first,
-    and asked about; everything else in the file stays as it is, and a copy of it is kept next to it. If the client runs hooks, they
-    are installed too. With --home or --space, the client gets that memory.
+    claude-code, claude-desktop, codex, copilot, cursor, gemini, hermes, openclaw, opencode, qwen-code or vscode. The
+    whole change is shown first, and asked about; everything else in the file stays as it is, and a copy of it is kept
+    next to it. If the client runs hooks or plugins, they are installed too. With --home or --space, the client gets
+    that memory.
 
     All clients and projects share one memory, unless you say otherwise: at a terminal you are asked, else
     --per-project gives a project a separate one. Repeat that in each project that needs one.

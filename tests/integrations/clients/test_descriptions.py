@@ -33,6 +33,7 @@ MACHINES = [
 WITH_PLUGIN = [name for name in client_names() if client_named(name).plugin]
 WITH_HOOKS = [name for name in client_names() if client_named(name).hooks and name not in WITH_PLUGIN]
 ODD = {".toml": b"\t# mine\n", ".yaml": b"# mine\na:   [1, 2]\r\nb: {c: 1}"}
+ROOT = Path(__file__).resolve().parents[3]
 COMMAND = ["/opt/my memory/mcp-memory", "--home", "/m"]
 
 
@@ -133,3 +134,17 @@ def test_uninstalling_restores_every_byte_of_every_file(
         assert not any(plan_install(part).changes for part in parts)
         apply_changes([plan_removal(part) for part in parts])
         assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == (odd if there else {})
+
+
+def test_the_documentation_says_of_each_client_what_its_hooks_do() -> None:
+    page = (ROOT / "docs" / "clients.md").read_text(encoding="utf-8")
+    table = page.partition("| client | captures |")[2].partition("\n\n")[0]
+    cells = [[cell.strip() for cell in line.strip("| ").split("|")] for line in table.splitlines()[2:]]
+    known = {"tested with the real client", "tested with replayed events", "no"}
+    assert {cell for row in cells for cell in row[1:]} <= known
+    done = {title: [cell != "no" for cell in row] for title, *row in cells}
+    described = {client.title: client.hooks for client in map(client_named, client_names())}
+    assert done == {
+        title: [hooks is not None, hooks is not None, bool(hooks and hooks.replaced), hooks is not None]
+        for title, hooks in described.items()
+    }

@@ -29,11 +29,8 @@ LARGE = "\n".join(f"2026-11-22 10:{n // 60:02d}:{n % 60:02d} INFO depth {n * 37 
 @pytest.fixture
 async def memory(home: Path) -> AsyncIterator[Memory]:
     async with open_memory(home=home, embedder="none") as opened:
-        for session, words in (
-            ("older", "The pump at quay seven leaks oil."),
-            ("newer", "The ferry sails on Fridays."),
-        ):
-            await opened.record_turns([NewTurn(role="user", content=words)], session=session)
+        await opened.remember("The harbour master of Torvik is Odd Berge.", typed=True)
+        await opened.record_turns([NewTurn(role="user", content="The pump at quay seven leaks oil.")], session="older")
         yield opened
 
 
@@ -97,7 +94,7 @@ async def test_a_conversation_is_recalled_answered_and_recorded(
         return memory
 
     conversations = Conversations(opened, files)
-    session = ""
+    session = shown = ""
     for step in replay["events"]:
         event = await to_thread(parse_event, client, step["event"], filled(step["payload"], log))
         assert event is not None
@@ -107,6 +104,7 @@ async def test_a_conversation_is_recalled_answered_and_recorded(
         word = "This conversation is recorded" if event.kind == "start" else "quay seven"
         assert alike(expected, answer.json, word), (step["event"], answer.json)
         conversations.note_delivered(event, answer)
+        shown += answer.shown_text
         session = event.session
     conversations.following.finish()
     with anyio.fail_after(60):
@@ -114,6 +112,7 @@ async def test_a_conversation_is_recalled_answered_and_recorded(
     turns = await memory.session_turns(session, limit=100)
     assert [[turn.role, turn.content] for turn in turns] == replay["turns"]
     assert session.startswith(f"{client}-")
+    assert shown.count("Odd Berge") == shown.count("The pump at quay seven leaks oil.") == 1
 
 
 @pytest.mark.parametrize("client", CLIENTS)
