@@ -18,8 +18,8 @@ _MAX_MESSAGES = 1_000  # of a session; earlier ones were sent with earlier turns
 _SMALLEST = 1_000  # characters of a result that may be worth replacing
 _OF_A_PROGRAM = ("subagent", "cron")
 
-_opened: set[str] = set()
-"""The sessions whose model was told the opening."""
+_opened: dict[str, bool] = {}
+"""The sessions in which a person takes part, and whether the model was told the text of their start."""
 
 
 def register(ctx: Any) -> None:
@@ -52,10 +52,10 @@ def _recall(
     if not session_id or platform in _OF_A_PROGRAM or not isinstance(user_message, str):
         return None
     answers: list[dict[str, Any]] = []
-    if session_id not in _opened:
+    if not _opened.get(session_id):
         source = "startup" if is_first_turn else "resume"
         answers.append(_ask("on_session_start", session_id=session_id, source=source))
-        _opened.add(session_id)
+        _opened[session_id] = "context" in answers[0]
     answers.append(_ask("pre_llm_call", session_id=session_id, prompt=user_message))
     text = "\n\n".join(answer["context"] for answer in answers if answer.get("context"))
     return {"context": text} if text else None
@@ -118,5 +118,5 @@ def _stored_session(session_id: str, platform: str) -> dict[str, Any]:
 
 def _end(session_id: str | None = None, **_: Any) -> None:
     if session_id is not None and session_id in _opened:
-        _opened.discard(session_id)
+        del _opened[session_id]
         _ask("on_session_finalize", session_id=session_id)

@@ -57,7 +57,7 @@ export default {
     api.on("before_prompt_build", async (event, ctx) => {
       if (!isTalk(ctx)) return;
       const session_id = ctx.sessionId;
-      if (!openings.has(session_id)) {
+      if (!openings.get(session_id)) {
         const source = event.messages?.length ? "resume" : "startup";
         openings.set(session_id, (await ask("session_start", { session_id, source })).appendSystemContext);
       }

@@ -35,20 +35,18 @@ function ask(event, payload) {
 }
 
 export const McpMemory = async ({ client }) => {
-  const sessions = new Map(); // by id: whether a person takes part, and the text of the start
+  const sessions = new Map(); // by id: whether a person takes part, whether the model was told the text of the start
 
-  /** Return what is known of a session; its start is told to the model once, with its first prompt. */
   async function session(id) {
     if (!sessions.has(id)) {
       const { data } = await client.session.get({ path: { id } });
-      sessions.set(id, { isTalk: Boolean(data) && !data.parentID, info: data, opened: false });
+      sessions.set(id, { isTalk: Boolean(data) && !data.parentID });
     }
     return sessions.get(id);
   }
 
   async function record(event, id) {
-    const { isTalk, opened } = await session(id);
-    if (!isTalk || !opened) return;
+    if (!(await session(id)).isPrompted) return;
     const { data: info } = await client.session.get({ path: { id } });
     const { data: messages } = await client.session.messages({ path: { id }, query: { limit: MAX_MESSAGES } });
     await ask(event, { session_id: id, conversation: { info, messages } });
@@ -63,11 +61,11 @@ export const McpMemory = async ({ client }) => {
         .join("\n\n");
       if (!known.isTalk || !prompt.trim()) return;
       const answers = [];
-      if (!known.opened) {
+      if (!known.isOpened) {
         const { data } = await client.session.messages({ path: { id: sessionID }, query: { limit: 1 } });
         const source = known.isCompacted ? "compact" : data?.length ? "resume" : "startup";
         answers.push(await ask("session.created", { session_id: sessionID, source }));
-        Object.assign(known, { opened: true, isCompacted: false });
+        Object.assign(known, { isPrompted: true, isCompacted: false, isOpened: Boolean(answers[0].text) });
       }
       answers.push(await ask("chat.message", { session_id: sessionID, prompt }));
       const text = answers.flatMap((answer) => answer.text ?? []).join("\n\n");
@@ -93,7 +91,7 @@ export const McpMemory = async ({ client }) => {
     event: async ({ event }) => {
       const id = event.properties?.sessionID;
       if (event.type === "session.idle") await record("session.idle", id);
-      if (event.type === "session.compacted") Object.assign(await session(id), { opened: false, isCompacted: true });
+      if (event.type === "session.compacted") Object.assign(await session(id), { isOpened: false, isCompacted: true });
       if (event.type === "session.deleted" && sessions.delete(event.properties.info?.id ?? id)) {
         await ask("session.deleted", { session_id: event.properties.info?.id ?? id });
       }
