@@ -55,7 +55,7 @@ def _recall(
     if not _opened.get(session_id):
         source = "startup" if is_first_turn else "resume"
         answers.append(_ask("on_session_start", session_id=session_id, source=source))
-        _opened[session_id] = "context" in answers[0]
+        _opened[session_id] = not is_first_turn or "context" in answers[0]
     answers.append(_ask("pre_llm_call", session_id=session_id, prompt=user_message))
     text = "\n\n".join(answer["context"] for answer in answers if answer.get("context"))
     return {"context": text} if text else None

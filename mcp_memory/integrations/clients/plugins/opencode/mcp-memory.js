@@ -52,7 +52,7 @@ export const McpMemory = async ({ client }) => {
     await ask(event, { session_id: id, conversation: { info, messages } });
   }
 
-  return {
+  const hooks = {
     "chat.message": async ({ sessionID }, { message, parts }) => {
       const known = await session(sessionID);
       const prompt = parts
@@ -65,7 +65,7 @@ export const McpMemory = async ({ client }) => {
         const { data } = await client.session.messages({ path: { id: sessionID }, query: { limit: 1 } });
         const source = known.isCompacted ? "compact" : data?.length ? "resume" : "startup";
         answers.push(await ask("session.created", { session_id: sessionID, source }));
-        Object.assign(known, { isPrompted: true, isCompacted: false, isOpened: Boolean(answers[0].text) });
+        Object.assign(known, { isPrompted: true, isCompacted: false, isOpened: source !== "startup" || Boolean(answers[0].text) });
       }
       answers.push(await ask("chat.message", { session_id: sessionID, prompt }));
       const text = answers.flatMap((answer) => answer.text ?? []).join("\n\n");
@@ -97,4 +97,5 @@ export const McpMemory = async ({ client }) => {
       }
     },
   };
+  return Object.fromEntries(Object.entries(hooks).map(([name, hook]) => [name, (...given) => hook(...given).catch(() => {})]));
 };
