@@ -62,7 +62,7 @@ plugins:
   enabled: []
 """
 OPENCODE_CONFIG = """{
-  // mine
+  "$schema": "https://opencode.ai/config.json", // opencode adds it
   "provider": {"scripted": {"npm": "@ai-sdk/openai-compatible", "name": "scripted",
     "options": {"baseURL": "{url}", "apiKey": "made-up"}, "models": {"scripted": {"name": "scripted"}}}},
   "model": "scripted/scripted", "autoupdate": false, "share": "disabled",
