@@ -134,7 +134,7 @@ def import_formats() -> str:
     """Return a table of the formats that can be imported."""
     forms = sorted(table().items())
     lines = [
-        f"| `{name}` | {form.title.removeprefix('a ').removeprefix('an ')} | {form.found} |" for name, form in forms
+        f"| `{name}` | {form.title.removeprefix('a ').removeprefix('an ')} | {form.location} |" for name, form in forms
     ]
     return "\n".join(["| `--format` | what | where it is |", "|---|---|---|", *lines, ""])
 

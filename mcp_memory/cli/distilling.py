@@ -407,7 +407,7 @@ def _estimate(size: HistorySize, waiting: WaitingJobs) -> CostEstimate | None:
     from mcp_memory.integrations.importers.report import estimate_cost
     from mcp_memory.models.llm import price
 
-    return estimate_cost(size, settings(), price, beside=waiting)
+    return estimate_cost(size, settings(), price, waiting=waiting)
 
 
 def cost_line(what: str, cost: CostEstimate) -> str:

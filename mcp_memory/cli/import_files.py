@@ -450,11 +450,11 @@ def _file_lines(report: FileReport) -> Iterator[str]:
 def _statements_line(report: FileReport) -> str:
     if report.state != "stored":
         return f"  {plural(report.statements, 'statement')} of another memory"
-    rest = report.statements - report.told - report.repeated
-    parts = [f"{plural(report.told, 'statement')} told"]
+    rest = report.statements - report.stored_statements - report.repeated
+    parts = [f"{plural(report.stored_statements, 'statement')} stored"]
     parts += [f"{report.repeated:,} were here before"] if report.repeated else []
     parts += [f"{rest:,} were forgotten here"] if rest else []
-    parts += [f"{report.held:,} wait for review (`mcp-memory review`)"] if report.held else []
+    parts += [f"{report.quarantined:,} wait for review (`mcp-memory review`)"] if report.quarantined else []
     return f"  {', '.join(parts)}"
 
 

@@ -70,7 +70,7 @@ def test_standard_input_is_read_too(run: Run) -> None:
     assert "-: 2 turns in 1 session" in run("import", "-", stdin=DATA).stdout
     nowhere = run("import", "-", stdin='{"role": "user", "content": "hi"}')
     assert nowhere.exit_code == 1
-    assert nowhere.stderr == "Error: line 1 names no session. Say with --session where such turns belong.\n"
+    assert nowhere.stderr == "Error: line 1 has no session. Pass --session to name the session of such turns.\n"
     assert run("import", "--session", "x", "-", stdin='{"role": "user", "content": "hi"}').exit_code == 0
 
 

@@ -263,7 +263,8 @@ def test_large_json_is_counted_whole() -> None:
     ("raw", "kind", "summary"),
     [
         ("", "empty", "empty result"),
-        (" \n\n\t\n", "empty", "blank result: only white space"),
+        (" \n\n\t\n", "empty", "blank result: nothing visible"),
+        ("\x1b[0m\x1b@\n", "empty", "blank result: nothing visible"),
         ("<returncode>0</returncode>\n<output>\n</output>", "empty", "no output, exit code 0"),
         ("\x00\x01\x02PNG\x00" * 50, "binary", "bytes that are no text, 350 chars; readable in it: nothing"),
         ("ok\n", "text", "ok"),
@@ -300,6 +301,7 @@ ODD = [
     "<a b='",
     "&#99999999999;",
     "\r",
+    "\x1b@",
     "\u2028",
     "`" * 50,
 ]
@@ -358,3 +360,60 @@ def test_the_synopsis_of_a_huge_result_is_within_its_bounds(text: str) -> None:
     made = synopsise(text, tool="x", budget_chars=800)
     assert len(made.preview) <= 800
     assert len(made.summary) <= 200
+
+
+# --- documents ---------------------------------------------------------------------------------------
+
+GUIDE = """# Badge guide
+
+## Steps
+
+1. Choose the frame of the badge from the catalogue.
+2. Write the badge as in the template.
+
+## Template
+
+```json
+{
+  "canvas": {
+    # "the size in pixels",
+    "width": 1080,
+    "height": 1920
+  },
+  "header": {
+    "fontFamily": "Ferry Sans",
+    "strokeWidth": 4,
+    "textShadow": "none"
+  },
+  "footer": {
+    "caption": "harbour office",
+    "bubbleType": "speech"
+  }
+}
+```
+
+## Print
+
+Print the badge on card of 300 grams, and cut the corners with the round cutter of the workshop.
+"""
+
+
+def test_code_between_fences_does_not_hide_that_a_document_is_markdown() -> None:
+    fields = "".join(f'  "field{n}": {{"width": {n}}},\n' for n in range(40))
+    assert synopsise(GUIDE.replace("{\n", f"{{\n{fields}", 1), tool="read_file").kind == "markdown"
+
+
+def test_code_of_a_document_is_told_by_key_words_not_quoted_as_sentences() -> None:
+    made = synopsise(GUIDE, tool="read_file", budget_chars=450)
+    assert "fontFamily" in made.preview
+    assert '"' not in made.preview
+
+
+def test_a_statement_about_a_document_that_the_summary_has_no_room_for_is_told_whole_by_the_preview() -> None:
+    parts = "".join(f"## {name} of the office\n\n" for name in ("Ferries", "Desks", "Keys"))
+    weeks = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
+    pack = "Pack the boxes of this floor, and write on each of them what is in it and who will need it first."
+    steps = "".join(f"### The {week} week, at noon\n\n{pack}\n\n" for week in weeks)
+    made = synopsise(f"# Moving\n\n{parts}{steps}", tool="read_file")
+    assert "8 headings" not in made.summary
+    assert "The eighth week, at noon" in made.preview

@@ -227,9 +227,13 @@ _GAP = r"[ .\u00a0\u2011\u2013\u202f-]"
 _GROUPS = (
     rf"\d{{3}}(?P<gap>{_GAP})\d{{4}}(?P=gap)\d{{4}}(?P=gap)\d{{1,7}}|\d{{3}}(?P<amex>{_GAP})\d{{6}}(?P=amex)\d{{4,5}}"
 )
-_NUMBER = re.compile(  # the first digit first: `re` is quick to find a character, and slow to look behind each
-    rf"[2-6](?=\d{{3}})(?<![\w./#•-].)(?<!\d,.)(?<!\d .)(?:\d{{14,15}}|{_GROUPS})(?![\w/-]|\.\d| [\da-f]{{4}}\b|\t)"
+_NUMBER = re.compile(
+    rf"[2-6](?<![\w./#•-].)(?<!\d,.)(?<!\d .)(?:\d{{14,15}}|{_GROUPS})(?![\w/-]|\.\d| [\da-f]{{4}}\b|\t)"
 )
+_SHAPE = re.compile(rb"0000(?=0{11}| 0000 0000 0| 000000 0000)")
+"""Every number in ASCII digits has one of these shapes; `re` is quick to find a fixed string in bytes."""
+_SHAPES = bytes(ord("0" if chr(code).isdecimal() else " " if chr(code) in " .-?\u00a0" else "x") for code in range(256))
+"""Zeros for digits, spaces for gaps. In Latin-1 the gaps of other encodings are question marks."""
 _AT_ONCE = re.compile(r"(?i)(?:^|[^a-z])[\"']?[a-z_]*(?:id|no|ref|seq|hash|ts|code)[\"']?\s?[:=]\s?[\"']?$")
 _IN_SENTENCE = re.compile(r"[^\W\d]{2,}:? $|\d[\"']\s?: $")
 
@@ -252,7 +256,12 @@ _CARD = re.compile(f"(?i){any_of('cards')}")
 
 def find_cards(text: str, *, prose: bool = True) -> Iterator[tuple[int, int]]:
     """Yield the spans of card numbers. Without `prose`, the context of ungrouped digits must mention a card."""
-    for match in _NUMBER.finditer(text):
+    end = 0
+    for shape in _SHAPE.finditer(text.encode("latin-1", "replace").translate(_SHAPES)):
+        match = _NUMBER.match(text, shape.start()) if shape.start() >= end else None
+        if match is None:
+            continue
+        end = match.end()
         digits = re.sub(r"\D", "", match[0])
         issued = any(head.match(digits) and len(digits) in lengths for head, lengths in _ISSUERS)
         alone = prose or (digits != match[0] and _IN_SENTENCE.search(text, max(0, match.start() - 40), match.start()))

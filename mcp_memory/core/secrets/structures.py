@@ -10,7 +10,7 @@ from __future__ import annotations
 import html
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import resources
@@ -36,14 +36,14 @@ Places = Mapping[str, Sequence[int]]
 class _Structure:
     """A structure in which programs keep secrets. A text that lacks any of `needs`, in lower case, cannot contain it.
 
-    If `begins`, each match starts with the first of `needs`, so the pattern is tried only at its positions. `takes`
-    decides whether the value of a match is a secret.
+    If it `begins` with the "word", each match starts with the first of `needs`, or with its "line" or the "line above",
+    so the pattern is tried only there. `takes` decides whether the value of a match is a secret.
     """
 
     needs: tuple[str, ...]
     source: str
     takes: Callable[[re.Match[str]], bool]
-    begins: bool
+    begins: str | None
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
@@ -51,16 +51,34 @@ class _Structure:
 
     def found_in(self, text: str, places: Places) -> Iterator[tuple[int, int]]:
         """Yield the spans of the secret values."""
-        for match in self._matches(text, places[self.needs[0]]) if self.begins else self.pattern.finditer(text):
+        starts: Iterable[int] = places[self.needs[0]]
+        if self.begins in ("line", "line above"):
+            starts = _line_starts(text, starts)
+        if self.begins == "line above":
+            starts = _line_starts(text, (max(0, start - 1) for start in starts))
+        for match in _matches_at(self.pattern, text, starts) if self.begins else self.pattern.finditer(text):
             if self.takes(match):
                 yield match.span("value")
 
-    def _matches(self, text: str, places: Sequence[int]) -> Iterator[re.Match[str]]:
-        end = 0
-        for place in places:
-            if place >= end and (match := self.pattern.match(text, place)):
-                yield match
-                end = match.end()
+
+def _matches_at(pattern: re.Pattern[str], text: str, starts: Iterable[int]) -> Iterator[re.Match[str]]:
+    """Yield the matches that `finditer` yields, if each match begins at one of the positions, which are in order."""
+    end = 0
+    for start in starts:
+        if start >= end and (match := pattern.match(text, start)):
+            yield match
+            end = match.end()
+
+
+def _line_starts(text: str, places: Iterable[int]) -> Iterator[int]:
+    """Yield the start of each line that has one of the positions, which are in order."""
+    start, at = -1, 0
+    for place in places:
+        line = text.rfind("\n", at, place) + 1 or max(start, 0)
+        at = place
+        if line != start:
+            start = line
+            yield line
 
 
 def _is_named(match: re.Match[str]) -> bool:
@@ -189,15 +207,15 @@ def structured_values(text: str, small: str, places: Places) -> Iterator[tuple[i
             ):
                 yield from structure.found_in(text, places)
     if "<input" in places:
-        yield from _input_values(text)
+        yield from _input_values(text, places["<input"])
     if ": |" in text or ": >" in text:
         yield from _yaml_block_lines(text, places)
     if "secret" in places and "kind:" in places:
-        yield from _kubernetes_values(text)
+        yield from _kubernetes_values(text, places["kind:"])
     if "-----end" in places:
         yield from _ends_of_keys(text, places["-----end"])
     if "insert into" in places:
-        yield from _inserted_values(text)
+        yield from _inserted_values(text, places["insert into"])
     if named:
         yield from _table_cells(text, places)
         if "</tr" in places:
@@ -230,7 +248,7 @@ def _structures_by_need() -> dict[str, list[_Structure]]:
         pattern = row["pattern"] if isinstance(row["pattern"], str) else "".join(row["pattern"])
         for needs in row["needs_any"] if "needs_any" in row else [row["needs"]]:
             grouped.setdefault(needs[0], []).append(
-                _Structure(tuple(needs), pattern, _CHECKS[row["check"]], row.get("begins", False))
+                _Structure(tuple(needs), pattern, _CHECKS[row["check"]], row.get("begins"))
             )
     return grouped
 
@@ -260,9 +278,9 @@ def _kind_of(name: str) -> str | None:
     return None
 
 
-def _inserted_values(text: str) -> Iterator[tuple[int, int]]:
+def _inserted_values(text: str, places: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Yield the spans of secret values in SQL inserts, in columns with the name of a secret."""
-    for statement in _INSERT.finditer(text):
+    for statement in _matches_at(_INSERT, text, places):
         kinds = [_kind_of(name.strip(' `"\n\t')) for name in statement["names"].split(",")]
         for row in re.finditer(r"\(([^()\n]*)\)", statement["rows"]):
             fields = [part for part in _FIELD.finditer(row[1]) if part[0].strip()]
@@ -273,8 +291,8 @@ def _inserted_values(text: str) -> Iterator[tuple[int, int]]:
                     yield start, start + len(value)
 
 
-def _input_values(text: str) -> Iterator[tuple[int, int]]:
-    for field in _INPUT.finditer(text):
+def _input_values(text: str, places: Sequence[int]) -> Iterator[tuple[int, int]]:
+    for field in _matches_at(_INPUT, text, places):
         inside = field["inside"]
         value = _ITS_VALUE.search(inside) if _IS_PASSWORD.search(inside) else None
         if value and len(value["value"]) >= 4 and not is_placeholder(value["value"], "password"):
@@ -295,8 +313,8 @@ def _yaml_block_lines(text: str, places: Places) -> Iterator[tuple[int, int]]:
                 yield start, start + len(line[0].rstrip())
 
 
-def _kubernetes_values(text: str) -> Iterator[tuple[int, int]]:
-    for secret in _KUBERNETES.finditer(text):
+def _kubernetes_values(text: str, places: Sequence[int]) -> Iterator[tuple[int, int]]:
+    for secret in _matches_at(_KUBERNETES, text, _line_starts(text, places)):
         above = [*_NEXT_OBJECT.finditer(text, 0, secret.start())]
         below = list(islice(_NEXT_OBJECT.finditer(text, secret.end()), 2))
         if below and below[0]["version"] and not (above and above[-1]["version"]):

@@ -81,14 +81,18 @@ def _sentence_words() -> frozenset[str]:
 
 def _seed_phrases(text: str, letters: bytes) -> Iterator[tuple[int, int]]:
     known_words = _seed_words()
-    samples = (
+    samples = [
         at
         for at in range(0, len(letters), _SAMPLE)
-        if (inner := letters[at : at + _SAMPLE].split()[1:-1]) and known_words.issuperset(inner)
-    )
+        if len(words := letters[at : at + _SAMPLE].split(None, 2)) == 3 and words[1] in known_words
+    ]
     end = 0
     for at in samples:
-        if at >= end and _is_among_words(letters, at):
+        if (
+            at >= end
+            and known_words.issuperset(letters[at : at + _SAMPLE].split()[1:-1])
+            and _is_among_words(letters, at)
+        ):
             words, end = _words_around(text, at)
             for phrase in _phrases(text, words):
                 yield phrase[0].start(), phrase[-1].end()
@@ -97,8 +101,9 @@ def _seed_phrases(text: str, letters: bytes) -> Iterator[tuple[int, int]]:
 def _is_among_words(letters: bytes, at: int) -> bool:
     """Return whether twelve words in a row around a sampled position are, or with other letters may be, seed words."""
     known_words = _seed_words()
-    behind = letters[at : at + _REACH].split()[1:]
-    before = letters[max(0, at - _REACH) : at + _SAMPLE].split()[:-1]
+    most = _FEWEST_WORDS + 1  # and what is left of the text
+    behind = letters[at : at + _REACH].split(None, most)[1:most]
+    before = letters[max(0, at - _REACH) : at + _SAMPLE].rsplit(None, most)[-most:-1]
     count = 0
     for words in (behind, reversed(before)):
         for word in words:

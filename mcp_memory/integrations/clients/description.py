@@ -47,6 +47,8 @@ class PayloadFields:
     """The client's id of the conversation."""
     log: str = "transcript_path"
     """The path of the client's log of the conversation."""
+    folder: str = "cwd"
+    """The folder in which the client runs, or a list of folders."""
     source: str = "source"
     """How the conversation starts: `startup`, `resume`, `clear`, `compact`, `fork`."""
     prompt: str = "prompt"
@@ -135,6 +137,12 @@ class ClientHooks:
             path = expand_path(self.log_file, os.environ, Path.home())
             return id, path and Path(str(path).replace("{session}", id))
         return id, None
+
+    def folder(self, payload: Mapping[str, Any]) -> str:
+        """Return the first folder in which the client runs, empty if unknown."""
+        value = payload.get(self.fields.folder)
+        folders = cast("list[object]", value) if isinstance(value, list) else [value]
+        return next((folder for folder in folders if isinstance(folder, str)), "")
 
     def is_own(self, payload: Mapping[str, Any]) -> bool:
         """Return whether this client sent the payload, and not another that runs its hooks too."""

@@ -21,6 +21,7 @@ import anyio.to_thread
 from mcp_memory.core.errors import McpMemoryError
 from mcp_memory.core.lru import LRU
 from mcp_memory.core.private_passages import without_private
+from mcp_memory.core.projects import project_of
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.core.types import NewTurn
 from mcp_memory.integrations.clients.description import ClientHooks, Kind, fill, hooks_described
@@ -52,6 +53,8 @@ class HookEvent:
     conversation: str
     """The client's id of the conversation."""
     log: Path | None
+    folder: str = ""
+    """The folder in which the client runs, empty if unknown."""
     source: str = ""
     """How the conversation starts: `startup`, `resume`, `clear`, `compact`, `fork`."""
     text: str = ""
@@ -89,6 +92,7 @@ def parse_event(client: str, name: str, payload: object) -> HookEvent | None:
         client=client,
         conversation=conversation,
         log=log,
+        folder=hooks.folder(values),
         source=str(values.get(fields.source) or ""),
         text=without_private(text) if isinstance(text, str) else "",
         call=_parse_call(client, hooks, values) if kind == "tool" else None,
@@ -147,7 +151,9 @@ _LOCAL = ("bundled", "fastembed:", "model2vec:")
 # --- texts for the model ----------------------------------------------------------------------------
 
 
-async def opening_text(memory: Memory, session: str, *, source: str, recorded: bool, shown: Sequence[str] = ()) -> str:
+async def opening_text(
+    memory: Memory, session: str, *, source: str, recorded: bool, project: str | None = None, shown: Sequence[str] = ()
+) -> str:
     """Return the text to inject at the start of a conversation, without the parts that the model was already `shown`.
 
     After a compaction it includes the canvas of the session.
@@ -155,7 +161,7 @@ async def opening_text(memory: Memory, session: str, *, source: str, recorded: b
     parts = [_recording_notice(session)] if recorded else []
     if recorded and source in _BEGINNINGS and (note := await memory.undistilled()):
         parts = [f"{parts[0]} {note}"]
-    start = await memory.recall_stable(session=session, budget_tokens=STABLE_TOKENS)
+    start = await memory.recall_stable(session=session, project=project, budget_tokens=STABLE_TOKENS)
     parts += [block for block in (start.stable, start.dynamic) if block]
     if source == "compact" and await memory.active_canvas(session):
         view = await memory.fold_canvas(session=session, budget_tokens=CANVAS_TOKENS)
@@ -173,10 +179,16 @@ def _recording_notice(session: str) -> str:
     )
 
 
-async def recall_beyond_context(memory: Memory, session: str, prompt: str, *, shown: Sequence[str]) -> str:
+async def recall_beyond_context(
+    memory: Memory, session: str, prompt: str, *, project: str | None = None, shown: Sequence[str]
+) -> str:
     """Return memories that are relevant to a prompt and not in its context (`shown`); often empty."""
     recall = await memory.recall_beyond(
-        prompt[:_PROMPT_CHARS], known="\n".join(shown), session=session, budget_tokens=NEEDED_TOKENS
+        prompt[:_PROMPT_CHARS],
+        known="\n".join(shown),
+        session=session,
+        project=project,
+        budget_tokens=NEEDED_TOKENS,
     )
     return recall.dynamic if len(recall.dynamic) <= MAX_CHARS else ""
 
@@ -261,7 +273,9 @@ class Conversations:
                 if not typed:
                     return HookAnswer()
                 shown = list(await self._shown_texts(event))
-                text = await recall_beyond_context(await self._memory(), event.session, typed, shown=shown)
+                text = await recall_beyond_context(
+                    await self._memory(), event.session, typed, project=await _project_of(event), shown=shown
+                )
                 return self._answer_with_text(event, text)
             case "tool":
                 answer = self._answer_with_text(event, "")
@@ -307,7 +321,14 @@ class Conversations:
             self._shown.put(event.session, [])
         shown = list(await self._shown_texts(event))
         recorded = event.log is not None or bool(hooks and hooks.hands_over)
-        text = await opening_text(memory, event.session, source=event.source, recorded=recorded, shown=shown)
+        text = await opening_text(
+            memory,
+            event.session,
+            source=event.source,
+            recorded=recorded,
+            project=await _project_of(event),
+            shown=shown,
+        )
         if self._warming is None:
             self._warming = asyncio.create_task(self._warm(memory))
         return self._answer_with_text(event, text)
@@ -348,12 +369,21 @@ class Conversations:
 
     async def _follow(self, event: HookEvent, delays: tuple[float, ...], *, flushed: bool = False) -> None:
         if event.log is not None:
-            note = PendingLog(log=str(event.log), client=event.client, conversation=event.conversation, flushed=flushed)
+            note = PendingLog(
+                log=str(event.log),
+                client=event.client,
+                conversation=event.conversation,
+                flushed=flushed,
+                folder=event.folder,
+            )
             await self.following.schedule(note, delays)
             return
         if event.transcript is not None:
             async with self.following.storing:
-                await store_conversation(await self._memory(), event.client, event.session, event.transcript)
+                memory = await self._memory()
+                await store_conversation(memory, event.client, event.session, event.transcript)
+                if project := await _project_of(event):
+                    await memory.note_project(event.session, project)
         if flushed:
             await (await self._memory()).flush(event.session)
 
@@ -364,6 +394,10 @@ class Conversations:
         for log in grown:
             if log.session not in self._live:
                 await self.following.schedule(PendingLog(log=log.path, client=log.client, conversation=""), _LATER)
+
+
+async def _project_of(event: HookEvent) -> str | None:
+    return await anyio.to_thread.run_sync(project_of, Path(event.folder)) if event.folder else None
 
 
 def _size(path: Path) -> int:

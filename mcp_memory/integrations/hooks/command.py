@@ -85,11 +85,12 @@ def answer(event: str, client: str, payload: bytes, *, home: Path | None = None,
 
 
 def _leave_note(files: DaemonFiles, client: str, payload: bytes, *, flushed: bool) -> None:
-    hooks = hooks_described(client)
-    conversation, log = hooks.conversation(json.loads(payload)) if hooks else ("", None)
-    if log is not None:
+    hooks, values = hooks_described(client), json.loads(payload)
+    conversation, log = hooks.conversation(values) if hooks else ("", None)
+    if hooks and log is not None:
         make_folders(files)
-        PendingLog(log=str(log), client=client, conversation=conversation, flushed=flushed).save(files)
+        folder = hooks.folder(values)
+        PendingLog(log=str(log), client=client, conversation=conversation, flushed=flushed, folder=folder).save(files)
 
 
 # --- asking -----------------------------------------------------------------------------------------

@@ -167,6 +167,8 @@ class PendingLog:
     conversation: str
     """The client's id of the conversation, empty if unknown."""
     flushed: bool = False
+    folder: str = ""
+    """The folder in which the client runs, empty if unknown."""
 
     def save(self, files: DaemonFiles) -> None:
         """Save the note for the files' space; it replaces an earlier note of the same log.
@@ -199,7 +201,8 @@ def pending_logs(files: DaemonFiles) -> list[PendingLog]:
         try:
             fields = json.loads(read_regular(file))
             log, client, conversation = (str(fields[name]) for name in ("log", "client", "conversation"))
-            note = PendingLog(log=log, client=client, conversation=conversation, flushed=fields["flushed"] is True)
+            flushed, folder = fields["flushed"] is True, str(fields.get("folder", ""))
+            note = PendingLog(log=log, client=client, conversation=conversation, flushed=flushed, folder=folder)
             notes += [note] if fields["space"] == files.space else []
         except (OSError, ValueError, TypeError, LookupError, RecursionError):
             with suppress(OSError):  # it may be a folder

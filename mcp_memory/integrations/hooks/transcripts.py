@@ -189,12 +189,13 @@ class LogFollower:
             await self._discard_note(due.note)
 
     async def _save_note(self, note: PendingLog) -> None:
-        names = f"{note.log}\n{note.conversation}"
-        if await anyio.to_thread.run_sync(holds_key, names):  # a note is not masked
-            return
+        def save() -> None:
+            if not any(map(holds_key, (note.log, note.conversation, note.folder))):  # a note is not masked
+                note.save(self._files)
+
         try:
             async with self._noting:
-                await anyio.to_thread.run_sync(note.save, self._files)
+                await anyio.to_thread.run_sync(save)
         except OSError as error:
             logger.warning("a pending log was not noted: %s", error)
 
@@ -215,8 +216,9 @@ class LogFollower:
             prompts = [*self._prompts.get(session_name(client, note.conversation), ())]
             async with self.storing:
                 read = await follow_log(
-                    memory, Path(note.log), live=True, client=client, within_s=_PASS_S, prompts=prompts
-                )
+                    memory, Path(note.log), live=True, client=client, within_s=_PASS_S, folder=note.folder,
+                    prompts=prompts,
+                )  # fmt: skip
         except InvalidInput as unfit:
             if not isinstance(unfit.__cause__, FileNotFoundError):  # not yet created, or deleted
                 self._log_unreadable(note, unfit.__cause__ or unfit)

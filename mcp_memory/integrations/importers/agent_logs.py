@@ -2,8 +2,8 @@
 
 Claude Code, `~/.claude/projects/<folder>/<session>.jsonl`: a line of type `user` or `assistant` has a message or a
 block of a message, with an id for each; each line with text is a turn. Lines of other types repeat requests, hooks and
-settings; of them only a prompt typed while the agent worked (`queued_command`) is talk. A rewound prompt stays in the
-log, because the user said it. A fork copies lines with their ids.
+settings; of them only a prompt typed while the agent worked (`queued_command`) is imported. A rewound prompt stays in
+the log and is imported, because the user wrote it. A fork copies lines with their ids.
 
 Codex, `~/.codex/sessions/YYYY/MM/DD/rollout-<time>-<id>.jsonl`: {timestamp, type, payload}, where type is session_meta,
 turn_context, response_item, compacted or event_msg. Turns are the `response_item`s that are messages of the user or the
@@ -35,6 +35,7 @@ from mcp_memory.integrations.importers.log_lines import (
     join_parts,
     log_id,
 )
+from mcp_memory.integrations.importers.parts import parse_or_keep
 from mcp_memory.integrations.importers.records import (
     ImportedTurn,
     ImportProblem,
@@ -42,6 +43,7 @@ from mcp_memory.integrations.importers.records import (
     kind_of,
     list_of,
     object_of,
+    objects_in,
     parse_time,
     part_of,
     replace_surrogates,
@@ -86,6 +88,7 @@ def claude_code_records(line: LogLine) -> Iterator[LogRecord]:
     fields, state = line.fields, line.state
     if state.conversation is None:
         state.conversation = log_id(fields.get("sessionId"))
+    state.note_folder(fields.get("cwd"))
     kind = fields.get("type")
     if fields.get("isSidechain") is True or "agentId" in fields:
         line.skipped.left_out["lines of sub-agents"] += kind in ("user", "assistant")
@@ -115,8 +118,8 @@ def extract_summary(text: str) -> str:
 def _claude_assistant_line(line: LogLine) -> Iterator[LogRecord]:
     message = part_of(line.fields, "message")
     content = message.get("content")
-    for call in map(object_of, list_of(content) or []):
-        if call is not None and call.get("type") == "tool_use":
+    for call in objects_in(list_of(content) or []):
+        if call.get("type") == "tool_use":
             line.state.note_call(call.get("id"), call.get("name"), call.get("input"))
     if message.get("model") != "<synthetic>" and not _is_marked(line.fields):
         yield from line.turn("assistant", join_parts(line.texts(content)), id=log_id(line.fields.get("uuid")))
@@ -124,8 +127,8 @@ def _claude_assistant_line(line: LogLine) -> Iterator[LogRecord]:
 
 def _claude_user_line(line: LogLine) -> Iterator[LogRecord]:
     content = part_of(line.fields, "message").get("content")
-    for block in map(object_of, list_of(content) or []):
-        if block is not None and block.get("type") == "tool_result":
+    for block in objects_in(list_of(content) or []):
+        if block.get("type") == "tool_result":
             call = block.get("tool_use_id")
             tool, arguments = line.state.take_call(call)
             text = "\n".join(line.texts(block.get("content")))
@@ -162,7 +165,7 @@ def _claude_refusal(line: LogLine, tool: str, text: str) -> Iterator[ImportedTur
     """Yield the words that the user typed when refusing a tool call.
 
     A server's error message may imitate a refusal, and so may a command's output in clients before version 2, which put
-    no exit code before it. Such a message counts only if the log says that the user refused the call.
+    no exit code before it. Such a message counts only if the log marks the call as refused by the user.
     """
     denial = line.fields.get("toolDenialKind")
     is_old = str(line.fields.get("version", "")).startswith(("0.", "1."))
@@ -206,6 +209,8 @@ def is_codex_line(value: Any) -> bool:
 def codex_records(line: LogLine) -> Iterator[LogRecord]:
     """Update the state of the log from a line, and yield its turns and tool results."""
     state, payload = line.state, part_of(line.fields, "payload")
+    if line.fields.get("type") in ("session_meta", "turn_context"):
+        state.note_folder(payload.get("cwd"))
     match line.fields.get("type"), payload.get("type"):
         case "session_meta", _:
             _note_conversation(payload, state)
@@ -225,7 +230,7 @@ def codex_records(line: LogLine) -> Iterator[LogRecord]:
 
 
 def _note_conversation(meta: Mapping[str, Any], state: LogState) -> None:
-    """Take the conversation of a log from its first metadata line, and whether it is a sub-agent's.
+    """Read from the first metadata line of a log its conversation, and whether the log is a sub-agent's.
 
     Later metadata lines are ignored, because a fork contains the lines of its parent, including the parent's metadata.
     """
@@ -252,7 +257,7 @@ def _codex_item(line: LogLine, item: Mapping[str, Any]) -> Iterator[LogRecord]:
                     line.message(parts, id=id) if is_by_user else line.turn("assistant", join_parts(parts), id=id)
                 )
         case "function_call":
-            line.state.note_call(call, _tool_name(item), _arguments(item.get("arguments")))
+            line.state.note_call(call, _tool_name(item), parse_or_keep(item.get("arguments")))
         case "custom_tool_call":
             line.state.note_call(call, _tool_name(item), item.get("input"))
         case "local_shell_call":
@@ -300,13 +305,6 @@ def _tool_name(item: Mapping[str, Any]) -> str:
     return f"{namespace}__{item.get('name')}" if isinstance(namespace, str) else str(item.get("name"))
 
 
-def _arguments(text: Any) -> Any:
-    try:
-        return json.loads(text) if isinstance(text, str) else text
-    except (ValueError, RecursionError):
-        return text
-
-
 def _output(line: LogLine, output: Any) -> str:
     """Return the text of a tool's output, which is a string, parts, or an object with either as its content."""
     fields = object_of(output)
@@ -330,7 +328,7 @@ def is_gemini_line(value: Any) -> bool:
 
 
 def gemini_records(line: LogLine) -> Iterator[LogRecord]:
-    """Yield the turns and tool results of a line, or of a whole document; a message that is no object is a problem."""
+    """Yield the turns and tool results of a line or document; a message that is not an object is a problem."""
     fields, state = line.fields, line.state
     changed = object_of(fields.get("$set"))
     about = fields if changed is None else changed
@@ -352,8 +350,7 @@ def gemini_records(line: LogLine) -> Iterator[LogRecord]:
 
 
 def _is_snapshot(message: Mapping[str, Any]) -> bool:
-    parts = map(object_of, _as_list(message.get("content")))
-    return any(str((part or {}).get("text")).startswith(_SNAPSHOT) for part in parts)
+    return any(str(part.get("text")).startswith(_SNAPSHOT) for part in objects_in(_as_list(message.get("content"))))
 
 
 def _gemini_message(line: LogLine) -> Iterator[LogRecord]:

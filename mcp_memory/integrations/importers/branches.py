@@ -21,16 +21,16 @@ def messages_before(
 ) -> dict[str | int, str | int | None]:
     """Return the key of the message before each node, None for a first message.
 
-    It is the node whose id (by `places`) is in the field `parent`, or the one that lists the node in its `children`. In
-    a list, a node without either follows the node before it, unless its `parent` is one of `roots`.
+    That is the node whose id (by `places`) is in the field `parent`, or the node that has this node in its `children`.
+    In a list, a node without either follows the node before it, unless its `parent` is in `roots`.
     """
     before: dict[str | int, str | int | None] = {}
     previous: str | int | None = None
     for key, node in nodes.items():
         id = find_first(node, parent)
-        known = places.get(id) if isinstance(id, str) else None
+        place = places.get(id) if isinstance(id, str) else None
         is_root = isinstance(key, str) or id in roots
-        before[key] = known if known is not None or is_root else previous
+        before[key] = place if place is not None or is_root else previous
         previous = key
     for key, node in nodes.items():
         for child in list_of(node.get("children")) or []:

@@ -1,14 +1,14 @@
 """Reads conversations by a description of their fields. No I/O, no state.
 
-A `Chat` says where a conversation has its id, title, time and messages, and where a message has its role, text, time,
-id and parent. `Chat.records` yields the records of every conversation in a value: its title, turns and tool results.
+A `Chat` names the fields of a conversation (id, title, time, messages) and of a message (role, text, time, id,
+parent). `Chat.records` yields the records of every conversation in a value: its title, turns and tool results.
 
-Messages that name their parents form a tree: imported is the path from the root to the current message, or to the
-newest leaf if the conversation does not name it; messages on other branches are counted.
+Messages that name their parents form a tree. The path from the root to the current message is imported, or to the
+newest leaf if the conversation does not name the current message; messages on other branches are counted.
 
-A content is a string, a part, or a list of parts. The types of parts that programs use are known (`PARTS`): words,
-thoughts, calls of tools, their results. A part without words is counted. A result is yielded with the tool and the
-arguments of its call, which may be in an earlier message. What is left out is counted by category in `SkippedParts`.
+A content is a string, a part, or a list of parts. `PARTS` lists the types of parts that programs use: words, thoughts,
+calls of tools, their results. A part without words is counted. A result is yielded with the tool and the arguments of
+its call, which may be in an earlier message. Skipped messages and parts are counted by category in `SkippedParts`.
 
 Exports are made by programs, so users cannot repair them: missing, odd or new fields of a message are ignored, and only
 an object that is not a conversation is a problem.
@@ -78,7 +78,7 @@ Keys = Sequence[str]
 
 
 class Talk:
-    """A conversation that is read, and what its records have in common. `value` is the conversation's JSON."""
+    """A conversation while it is read, with the fields that its records share. `value` is the conversation's JSON."""
 
     def __init__(self, chat: Chat, value: Any, source: SourceValue, skipped: SkippedParts, id: str | None) -> None:
         self.chat, self.value, self.skipped, self.id = chat, value, skipped, id
@@ -86,9 +86,9 @@ class Talk:
         self.calls: dict[str, tuple[str, Any]] = {}
         """Tool and arguments of calls, by id."""
         self.path: list[Message] = []
-        """The messages that are imported, in order."""
+        """The imported messages, in order."""
         self.notes: dict[str, Any] = {}
-        """What hooks of the format remember between messages."""
+        """State that hooks of the format keep between messages."""
         self.turn_base = ImportedTurn(
             where=source.where,
             role="system",
@@ -114,8 +114,8 @@ class Talk:
         """Return a message as a turn, or the reason why it cannot be imported."""
         try:
             content = storable_text(text, self.skipped)
-        except InvalidRecord as unfit:
-            return ImportProblem(where=where, what=str(unfit))
+        except InvalidRecord as invalid:
+            return ImportProblem(where=where, what=str(invalid))
         said_at = self.time(message, self.chat.time)
         return replace(self.turn_base, where=where, role=role, content=content, name=name, said_at=said_at, id=id)
 
@@ -161,13 +161,12 @@ def _none(_: Message) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chat:
-    """Where the fields of conversations and their messages are.
+    """The fields of conversations and their messages.
 
-    `client` begins the names of sessions, which without a client are the ids; `expected` names a conversation and what
-    it has to have, for the message about a value that has none. `conversations` yields the conversations of a value (by
-    default the value). A conversation whose id is not in a field takes it from the group `id` of `path_id`, searched in
-    the file's path. A conversation may also be a list, as of JSON lines: its id, title and time are then in its first
-    objects.
+    `client` is the prefix of session names; without it, sessions are named after the ids. `expected` describes a
+    conversation in messages about other values. `conversations` yields the conversations of a value (by default the
+    value). If no field has the id of a conversation, `path_id` returns it from the file's path. A conversation may also
+    be a list, as of JSON lines: its id, title and time are then in its first objects.
     """
 
     client: str
@@ -181,7 +180,7 @@ class Chat:
     began: Keys = ("created_at", "createdAt", "create_time", "timestamp")
     # messages of a conversation
     instructions: Keys = ()
-    """Instructions for the model, which are counted."""
+    """Instructions for the model; they are counted, not imported."""
     messages: Keys = ("messages",)
     """The list of messages, or an object with messages under their ids; "" if the conversation is a list."""
     leaf: Keys = ()
@@ -189,7 +188,7 @@ class Chat:
     is_last_current: bool = False
     """Whether the last message is the current one, in a tree without `leaf`."""
     skip: Callable[[Message], bool] = field(default=lambda _: False)
-    """Returns whether an entry of `messages` has nothing to do with the conversation, and is not counted."""
+    """Returns whether an entry of `messages` does not belong to the conversation; such entries are not counted."""
     # a message
     message: str = ""
     """The message within an entry of `messages`."""
@@ -204,33 +203,33 @@ class Chat:
     time: Keys = ("timestamp", "created_at", "createdAt", "create_time", "ts", "time")
     content: Keys = ("content", "parts", "text")
     joined: str = "\n"
-    """What is put between two texts of a message."""
+    """The separator of the texts of a message."""
     parts: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Kinds of parts beside those in `PARTS`."""
+    """Kinds of parts that `PARTS` lacks."""
     attachments: Keys = ()
     """Lists of attached files, all of which are read."""
     attachment_name: Keys = ("name", "file_name", "filename", "title")
     attachment_text: Keys = ()
-    # hooks, for what cannot be said as data
+    # hooks, for everything that field names cannot describe
     document: Callable[[Talk, Message], str] | None = None
-    """Returns the document that a call with these arguments writes, which is imported like a result of the tool."""
+    """Returns the document that a call with these arguments writes; it is imported like a result of the tool."""
     speaker: Callable[[Message], Role | None] | None = None
-    """Returns the role of a message, if no field says it."""
+    """Returns the role of a message, if it is not in a field."""
     split: Callable[[Message], Iterable[Any]] | None = None
-    """Yields the parts of a message, if its content is a text with more than words in it."""
+    """Yields the parts of a message, if its content is a text that mixes words with other parts."""
     left_out: Callable[[Message], str | None] = _none
-    """Returns the category in which a message is counted that is not talk."""
+    """Returns the category of a message that is only counted; None for a message that is imported."""
     client_tags: Sequence[str] = ()
-    """Tags in messages of the user around texts that the client added, which are removed and counted."""
+    """Tags around texts that the client adds to messages of the user; these texts are removed and counted."""
     clean: Callable[[str, Role], str] = _as_it_is
-    """Returns the words of a text as people saw them; empty if there are none."""
+    """Returns the words of a text as the program shows them; empty if there are none."""
     special: Callable[[Talk, Message, str], Iterator[AnyRecord] | None] = _nothing_special
     """Yields the records of a message of a special kind; None for an ordinary message."""
 
     def records(self, source: SourceValue, skipped: SkippedParts) -> Iterator[AnyRecord]:
         """Yield the records of the conversations in a value, and problems. Other parts are counted in `skipped`."""
         for nth, value in enumerate(self.conversations(source.value)):
-            one = replace(source, value=value, number=source.number + nth)
+            conversation = replace(source, value=value, number=source.number + nth)
             entries = self._entries(value)
             if entries is None:
                 actual = (
@@ -239,13 +238,13 @@ class Chat:
                 what = f"is {actual}, and has to be a {self.expected}."
                 yield ImportProblem(where=source.where, what=what)
             else:
-                yield from self._conversation(one, entries, skipped)
+                yield from self._conversation(conversation, entries, skipped)
 
     def _describe_messages(self) -> str:
         return self.messages[0] if self.messages[0] != "mapping" else "a mapping"
 
     def _entries(self, value: Any) -> tuple[str, dict[str | int, Message]] | None:
-        """Return the path of the messages and the messages by id or index; None if the value is no conversation."""
+        """Return the path of the messages and the messages by id or index; None if it is not a conversation."""
         for path in self.messages:
             listed = find(value, path)
             if (thing := object_of(listed)) is not None:
@@ -338,7 +337,7 @@ class Chat:
     ) -> str | None:
         return key if isinstance(key, str) else _id(messages.get(key, {}), self.key) or _id(nodes[key], self.key)
 
-    # what a message contains
+    # the contents of a message
 
     def words(self, message: Message, skipped: SkippedParts) -> str:
         """Return the words of a message and the names and texts of its attachments; counts its other parts."""
@@ -392,9 +391,9 @@ class Chat:
         return ""
 
     def _tool_parts(self, talk: Talk, message: Message, where: str) -> Iterator[AnyRecord]:
-        """Note the calls of tools in a message, and yield the results."""
+        """Record the calls of tools in a message, and yield the results."""
         for call in content_parts(message.get("tool_calls")):
-            self._note_call(talk, object_of(call) or {})
+            self._record_call(talk, object_of(call) or {})
         for nth, part in enumerate(content_parts(self._content(message))):
             kind = part_kind(part, self.parts)
             if kind not in (CALL, RESULT):
@@ -404,21 +403,21 @@ class Chat:
             tool = name_of({"name": find_first(fields, TOOL)}, "name") or ""
             more: dict[str, Any] = {"tool": tool, "said_at": talk.time(fields, ENDED)}
             if kind == CALL:
-                self._note_call(talk, fields)
+                self._record_call(talk, fields)
                 arguments = object_of(find_first(fields, ARGUMENTS)) or {}
-                if self.document is not None and (written := self.document(talk, arguments)):
-                    rest = {key: value for key, value in arguments.items() if str(value) not in written}
-                    yield from talk.result(message, where, written, call=call, arguments=rest, **more)
+                if self.document is not None and (document := self.document(talk, arguments)):
+                    rest = {key: value for key, value in arguments.items() if str(value) not in document}
+                    yield from talk.result(message, where, document, call=call, arguments=rest, **more)
             output = find_first(fields, OUTPUT)
             if kind == RESULT or output is not None:
                 call = call if self.document is None else f"{call}-result"
                 yield from talk.result(message, where, output_text(output), call=call, **more)
 
-    def _note_call(self, talk: Talk, fields: Message) -> None:
+    def _record_call(self, talk: Talk, fields: Message) -> None:
         id, tool = _id(fields, CALL_ID), name_of({"name": find_first(fields, TOOL)}, "name")
         if id and tool:
             arguments = find_first(fields, ARGUMENTS)
-            talk.calls[id] = tool, parse_or_keep(arguments) if isinstance(arguments, str) else arguments
+            talk.calls[id] = tool, parse_or_keep(arguments)
 
 
 # --- fields -----------------------------------------------------------------------------------------

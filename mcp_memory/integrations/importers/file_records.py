@@ -50,13 +50,13 @@ def layout_for(source: ImportSource, options: ImportOptions) -> Layout | Format:
     whole = None if source.is_folder else whole_file_format(source.path, options.format)
     if whole is not None:
         return whole
-    seen = layout_of(source)  # also with a given format, because it refuses a file that is not text
+    layout = layout_of(source)  # also with a given format, because it refuses a file that is not text
     form = table().get(options.format)
-    if seen == "notes" and form is not None and form.unit == "value":
-        raise InvalidInput(f"{source.name} is Markdown. Leave --format out, or say basic-memory or mempalace.")
+    if layout == "notes" and form is not None and form.unit == "value":
+        raise InvalidInput(f"{source.name} is Markdown. Leave --format out, or use basic-memory or mempalace.")
     if options.format not in ("jsonl", "seed"):
-        return seen
-    if seen == "archive":
+        return layout
+    if layout == "archive":
         raise InvalidInput(f"{source.name} is a zip archive. Leave --format out, or unpack it first.")
     return "lines" if options.format == "jsonl" else "document"
 
@@ -98,10 +98,10 @@ def _whole(file: Readable, form: Format) -> Iterator[SourceValue | ImportProblem
 
 
 def _format_records(
-    form: Format, found: Iterator[SourceValue | ImportProblem], skipped: SkippedParts
+    form: Format, source_values: Iterator[SourceValue | ImportProblem], skipped: SkippedParts
 ) -> Iterator[AnyRecord]:
     skipped.formats.add(form.title)
-    for value in found:
+    for value in source_values:
         if isinstance(value, ImportProblem):
             yield value
         else:
@@ -128,7 +128,7 @@ def _value_records(
     elif layout == "notes":
         skipped.left_out[OTHER_TEXTS] += 1
     else:
-        yield from table()[GENERIC].records(value, skipped)  # which says what is missing
+        yield from table()[GENERIC].records(value, skipped)  # its problems name the missing fields
 
 
 def _value_format(value: SourceValue) -> Format | None:
@@ -231,13 +231,13 @@ def _numbered(value: SourceValue | ImportProblem, last: int) -> SourceValue | Im
 
 
 def _member_text(member: Readable, given: Format | None, skipped: SkippedParts) -> Iterator[AnyRecord]:
-    """Yield the records of a text. Beside conversations, a text that only looks like a note is an attachment."""
-    has_talk = any(form.title in skipped.formats for form in table().values() if form.unit != "text")
+    """Yield the records of a text. In an archive of conversations, a text that only looks like a note is not read."""
+    has_conversations = any(form.title in skipped.formats for form in table().values() if form.unit != "text")
     for value in values(member, "notes"):
         form = given if given is not None or isinstance(value, ImportProblem) else text_format(value)
-        if form is not None and not (has_talk and not form.path):
+        if form is not None and not (has_conversations and not form.path):
             yield from _format_records(form, iter((value,)), skipped)
-        elif form is None and isinstance(value, ImportProblem) and not has_talk:
+        elif form is None and isinstance(value, ImportProblem) and not has_conversations:
             yield value
         else:
             skipped.note_unread(_describe(member), member.within)

@@ -23,6 +23,7 @@ from anyio.to_thread import run_sync as to_thread
 
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput, McpMemoryError
+from mcp_memory.core.projects import project_of
 from mcp_memory.core.token_counts import estimate_tokens
 from mcp_memory.core.types import NewTurn
 from mcp_memory.integrations.importers.log_file import (
@@ -49,7 +50,7 @@ from mcp_memory.longterm.turns import MAX_TURN_BYTES, SUMMARY, admit
 from mcp_memory.service.memory import Memory
 from mcp_memory.store.values import ClientTurn, FollowedLog
 
-OVER = 300
+LARGE_RESULT = 300
 """The least size in tokens of a result that is kept, by an estimate that is rather high."""
 LIVE_FOR = timedelta(hours=1)
 """How old a result of a live log may be to go to the canvas."""
@@ -58,17 +59,17 @@ LOGS = "followed logs"
 
 _PASS_S = 10.0
 """Seconds to read a log before the next log is read."""
-_SHARE = 20
+_POLL_SHARE = 20
 """Looking for changed logs takes at most 1/20 of the time."""
 
-Worth = Literal["large", "small", "ours"]
+ResultClass = Literal["large", "small", "ours"]
 
 
-def classify_result(result: ImportedResult) -> Worth:
+def classify_result(result: ImportedResult) -> ResultClass:
     """Classify a result. Only `large` results are kept; results and notes of this memory's tools are `ours`."""
     if is_own(result.tool) or is_stand_in(result.text):
         return "ours"
-    is_large = len(result.text) > OVER // 2 and estimate_tokens(result.text[: 32 * OVER]) > OVER
+    is_large = len(result.text) > LARGE_RESULT // 2 and estimate_tokens(result.text[: 32 * LARGE_RESULT]) > LARGE_RESULT
     return "large" if is_large else "small"
 
 
@@ -89,7 +90,7 @@ class FollowReport(ImportCounts):
 
     `bad` counts unreadable lines and `misdated` unreadable times; the next reading continues at the byte `offset`.
     `torn` is true if the last line is incomplete, `unread` if time ran out before the end of the log. `is_first` is
-    true if the log was not read before; `left_out` counts by category what is not imported.
+    true if the log was not read before; `left_out` counts skipped messages and parts by category.
     """
 
     path: Path
@@ -103,7 +104,7 @@ class FollowReport(ImportCounts):
 
     @property
     def is_unreadable(self) -> bool:
-        """Whether a first reading found nothing: no turn, no result, and nothing that is left out on purpose."""
+        """Whether a first reading found no turn, no result, and nothing that is left out on purpose."""
         return self.is_first and not (self.turns or self.kept or self.small or self.left_out or self.torn)
 
     def report(self, name: str, state: State, **more: Any) -> FileReport:
@@ -115,7 +116,7 @@ class FollowReport(ImportCounts):
 
 
 class _LogReading:
-    """The state of one reading of a log, by which repeated turns and results are recognised and skipped."""
+    """The state while a log is read: recognises and skips repeated turns and results."""
 
     def __init__(self, path: Path, client: str, position: FollowedLog | None) -> None:
         self.done = FollowReport(
@@ -165,15 +166,16 @@ async def follow_log(
     client: str | None = None,
     again: bool = False,
     within_s: float | None = None,
+    folder: str = "",
     prompts: Sequence[str] = (),
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> FollowReport:
     """Store the part of a log after the last position, up to its last whole line.
 
     If `live`, results of the last hour go to the session's canvas; other results are only kept and indexed. `client` is
-    the agent that wrote the log, if known. `again` reads the log from its start. `prompts` are those that the client's
-    hook reported as typed in the conversation. Stops after `within_s` seconds; the next call continues. Raises
-    InvalidInput for a file that cannot be read or is not a log.
+    the agent that wrote the log, if known. `again` reads the log from its start. The client's hook reported the
+    `folder` in which it runs (by default the log names it) and the `prompts` that were typed in the conversation. Stops
+    after `within_s` seconds; the next call continues. Raises InvalidInput for a file that cannot be read or is no log.
     """
     try:
         path = await to_thread(path.resolve)
@@ -182,7 +184,7 @@ async def follow_log(
     until = None if within_s is None else time.monotonic() + within_s
     agent = client or await to_thread(agent_of, path)
     if agent is None:
-        raise InvalidInput(f"{path} is no log of a coding agent. `mcp-memory import --help` says what can be read.")
+        raise InvalidInput(f"{path} is not a log of a coding agent. `mcp-memory import --help` lists what can be read.")
     stored = await to_thread(stored_path, path)  # in a thread: the first call loads word lists
     positions = [] if again else await memory.followed_logs(path=stored)
     position = positions[0] if positions else None
@@ -198,6 +200,8 @@ async def follow_log(
                 for stand_in in stand_ins:
                     if stand_in.call is not None:
                         await memory.note_replaced(done.session, stand_in.call, stand_in.text, at=stand_in.said_at)
+                if ran_in := folder or chunk.state.folder:
+                    await memory.note_project(done.session, await to_thread(project_of, Path(ran_in)))
                 if chunk.head:
                     await memory.note_followed(chunk.position(path, agent, done.session, at=now()))
             if until is not None and time.monotonic() > until:
@@ -238,7 +242,7 @@ def _same(turn: NewTurn, session: str, stored: Sequence[ClientTurn]) -> list[Cli
 async def _without_stored(memory: Memory, session: str, turns: Iterable[NewTurn], done: ImportCounts) -> list[NewTurn]:
     """Return the turns that are not stored yet, and count the others.
 
-    A turn whose id another session has for other words gets an id of its own, so that both are kept.
+    If another session has the id of a turn, with different words, the turn gets a new id, so that both are kept.
     """
     by_id = {str(turn.client_id): turn for turn in turns}
     stored = await memory.client_turns(list(by_id))
@@ -373,7 +377,7 @@ async def watch_logs(
             except McpMemoryError as error:
                 report(log, error)
         live = True
-        await anyio.sleep(max(every, _SHARE * took))
+        await anyio.sleep(max(every, _POLL_SHARE * took))
 
 
 def _with_stamps(logs: Iterable[AgentLog]) -> Iterator[tuple[AgentLog, tuple[int, int]]]:

@@ -24,13 +24,13 @@ AnyRecord = ImportedTurn | ImportedResult | ImportedStatement | ImportProblem
 Records = Callable[[SourceValue, SkippedParts], Iterator[AnyRecord]]
 
 Unit = Literal["value", "document", "lines", "text", "path"]
-"""What is recognised and read as one `SourceValue`:
+"""The unit that is recognised and read as a `SourceValue`:
 
 value      each JSON value of a file: a line, an element of the array, or the document
 document   the JSON document of a file, also if it is an array
 lines      the list of all objects in a file of JSON lines, in order; lines that are not JSON are problems
 text       the text of a file
-path       what `load` yields for a file: a database, or a file that has its messages in other files
+path       each value that `load` yields for a file: a database, or a file that has its messages in other files
 """
 
 
@@ -46,15 +46,16 @@ def _has_no_parts(_: Path) -> Sequence[Path]:
 class Format:
     """A format of files.
 
-    `title` is its name for people, with an article if it needs one in "looks like …"; `found` says where its files are
-    or come from, for the documentation. A file or value is of this format if its path matches `path` and `matches`
-    returns True for the value (of `lines`: for the list of the first objects; of `text`: for the first 64 KiB; of a
-    `document`: for the first element of its array, or for its object; of `path`: `matches` is not asked). `path` is
-    searched in the absolute path with `/` between its parts; formats of the unit `path` need one.
+    `title` is its name for people, with an article if it needs one in "looks like …"; `location` describes where
+    its files are or come from, for the documentation. A file or value is of this format if its path matches `path`
+    and `matches` returns True for the value (of `lines`: for the list of the first objects; of `text`: for the
+    first 64 KiB; of a `document`: for the first element of its array, or for its object; of `path`: `matches` is
+    not asked). `path` is searched in the absolute path with `/` between its parts; formats of the unit `path` need
+    one.
     """
 
     title: str
-    found: str
+    location: str
     records: Records
     live: Records | None = None
     """The records of a log that is followed, if they are not those of an import: of a log that is a copy, for one."""
@@ -62,19 +63,19 @@ class Format:
     matches: Callable[[Any], bool] = _matches_all
     path: str = ""
     before: Sequence[str] = ()
-    """Names of less strict formats that recognise the same values: this one is tried before them."""
+    """Names of less strict formats that recognise the same values, and are tried later."""
     is_last: bool = False
-    """Whether it is tried after all others, because it recognises what others do."""
+    """Whether it is tried after all others, because it recognises their values too."""
     load: Callable[[Path], Iterator[SourceValue | ImportProblem]] | None = None
-    """Yields the values of a file, for the unit `path`. A format with this is not read in zips."""
+    """Yields the values of a file, for the unit `path`. Files of a format with `load` are not read in zips."""
     parts: Callable[[Path], Sequence[Path]] = _has_no_parts
-    """Returns the other files that belong to a file, which is read again if one of them changes; for `path`."""
+    """Returns the other files that belong to a file; a change of any of them causes the file to be read again."""
 
 
 def has(*paths: str, **types: Any) -> Callable[[Any], bool]:
-    """Return a test for an object that has these fields; with `name=type`, of that type. Paths may be dotted.
+    """Return a test for an object that has these fields; with `name=type`, of that type.
 
-    In keyword arguments `__` stands for the dot.
+    Paths may be dotted; in keyword arguments, `__` is the dot.
     """
     typed: Mapping[str, Any] = {name.replace("__", "."): kind for name, kind in types.items()}
 
@@ -96,12 +97,12 @@ def first_of(key: str, test: Callable[[Any], bool]) -> Callable[[Any], bool]:
 
 
 def any_line(test: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    """Return a test for the first lines of a file, of which one passes the test."""
+    """Return a test for the first lines of a file: any line has to pass the test."""
     return lambda lines: any(map(test, list_of(lines) or []))
 
 
 def first_line(test: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    """Return a test for the first lines of a file, the first of which passes the test."""
+    """Return a test for the first lines of a file: the first line has to pass the test."""
     return lambda lines: any(map(test, (list_of(lines) or [])[:1]))
 
 

@@ -31,13 +31,13 @@ _NO_FOLDERS = {"node_modules", ".git", ".venv", "__pycache__"}
 @cache
 def table() -> Mapping[str, Format]:
     """Return the formats by name, in the order in which they are tried."""
-    known = {name: format_named(name) for name in formats.names()}
-    order = TopologicalSorter(dict.fromkeys(known, ()))
-    for name, form in known.items():
+    by_name = {name: format_named(name) for name in formats.names()}
+    order = TopologicalSorter(dict.fromkeys(by_name, ()))
+    for name, form in by_name.items():
         for later in form.before:
             order.add(later, name)
-    names = [name for name in order.static_order() if name in known]
-    return {name: known[name] for name in sorted(names, key=lambda name: (known[name].is_last, name == GENERIC))}
+    names = [name for name in order.static_order() if name in by_name]
+    return {name: by_name[name] for name in sorted(names, key=lambda name: (by_name[name].is_last, name == GENERIC))}
 
 
 def format_named(name: str) -> Format:
@@ -45,7 +45,7 @@ def format_named(name: str) -> Format:
     return importlib.import_module(f"{formats.__name__}.{name.replace('-', '_')}").FORMAT
 
 
-def _tried(unit: Unit) -> Iterator[Format]:
+def _of_unit(unit: Unit) -> Iterator[Format]:
     return (form for form in table().values() if form.unit == unit)
 
 
@@ -62,21 +62,21 @@ def whole_file_format(file: Path | Readable, format: str = "auto") -> Format | N
     if format != "auto":
         form = table().get(format)
         return None if form is None or form.unit in ("value", "text") else form
-    if form := next((form for form in _tried("path") if _is_at(form, source.place)), None):
+    if form := next((form for form in _of_unit("path") if _is_at(form, source.place)), None):
         return form
-    documents = [form for form in _tried("document") if source.suffix == ".json" and _is_at(form, source.place)]
+    documents = [form for form in _of_unit("document") if source.suffix == ".json" and _is_at(form, source.place)]
     first = first_value(source) if documents else None
     if form := next((form for form in documents if form.matches(first)), None):
         return form
-    candidates = [] if source.suffix == ".md" else [form for form in _tried("lines") if _is_at(form, source.place)]
+    candidates = [] if source.suffix == ".md" else [form for form in _of_unit("lines") if _is_at(form, source.place)]
     lines = first_lines(source) if candidates else []
     return next((form for form in candidates if lines and form.matches(lines)), None)
 
 
 def files_of_formats(folder: Path, format: str = "auto") -> Iterator[Path]:  # noqa: A002
-    """Yield the files of known formats (or of one format) in a folder and its subfolders. Links are not followed.
+    """Yield the files of known formats (or of `format`) in a folder and its subfolders. Links are not followed.
 
-    Not yielded are files whose names are those of an export's conversations, and texts whose format has no path.
+    Files that have the names of an export's conversations, and texts whose format has no path, are not yielded.
     """
     forms = [form for name, form in table().items() if format in ("auto", name)]
     for parent, folders, files in os.walk(folder.absolute()):
@@ -96,14 +96,14 @@ def _format_in_folder(path: Path) -> Format | None:
     source = readable_file(path)
     if (form := whole_file_format(source)) is not None or is_conversations(source.place):
         return form
-    texts = [form for form in _tried("text") if form.path and _is_at(form, source.place)]
+    texts = [form for form in _of_unit("text") if form.path and _is_at(form, source.place)]
     head = text_head(source) if texts else ""
     if form := next((form for form in texts if form.matches(head)), None):
         return form
     if path.stat().st_size > _LARGEST_GUESS:
         return None
     if source.suffix not in (".json", ".jsonl") and not any(
-        form.path and _is_at(form, source.place) for form in _tried("value")
+        form.path and _is_at(form, source.place) for form in _of_unit("value")
     ):
         return None
     return value_format(SourceValue(first_value(source), "", path=source.place))
@@ -111,11 +111,11 @@ def _format_in_folder(path: Path) -> Format | None:
 
 def value_format(source: SourceValue) -> Format | None:
     """Return the format of a JSON value; None if it is of no known format, or generic."""
-    tried = (form for form in _tried("value") if form is not table()[GENERIC] and _is_at(form, source.path))
-    return next((form for form in tried if form.matches(source.value)), None)
+    forms = (form for form in _of_unit("value") if form is not table()[GENERIC] and _is_at(form, source.path))
+    return next((form for form in forms if form.matches(source.value)), None)
 
 
 def text_format(source: SourceValue) -> Format | None:
     """Return the format of a text; None if it is of no known format."""
-    tried = (form for form in _tried("text") if _is_at(form, source.path))
-    return next((form for form in tried if form.matches(source.value)), None)
+    forms = (form for form in _of_unit("text") if _is_at(form, source.path))
+    return next((form for form in forms if form.matches(source.value)), None)

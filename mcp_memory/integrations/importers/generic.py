@@ -5,9 +5,9 @@
     seed           {sessionKey, sessionId?, conversations: [[turn, …], …]}, alone or in {sessions: [seed, …]}, of
                    TencentDB Agent Memory
 
-Common synonyms of field names are known (`timestamp`, `session_id`, the role `human` …); other fields are skipped and
-named. A turn may be without text, as when a model only called a tool: it is yielded, empty, so that later turns keep
-their number.
+Common synonyms of field names are recognised (`timestamp`, `session_id`, the role `human` …); other fields are skipped
+and listed in the report. A turn without text, as when a model only called a tool, is yielded empty, so that later turns
+keep their numbers.
 """
 
 from __future__ import annotations
@@ -95,8 +95,8 @@ def _value_records(
             yield from _conversation_turns(thing, where, number, skipped)
         else:
             yield _turn(thing, where, skipped)
-    except InvalidRecord as unfit:
-        yield ImportProblem(where=where, what=str(unfit))
+    except InvalidRecord as invalid:
+        yield ImportProblem(where=where, what=str(invalid))
 
 
 def _seed_turns(seed: dict[str, Any], where: str, skipped: SkippedParts) -> Iterator[ImportedTurn | ImportProblem]:
@@ -156,8 +156,8 @@ def _turn(
             conversation=conversation,
             began=began,
         )
-    except InvalidRecord as unfit:
-        return ImportProblem(where=where, what=str(unfit))
+    except InvalidRecord as invalid:
+        return ImportProblem(where=where, what=str(invalid))
     if not turn.keys() <= _OF_TURN:
         skipped.keys |= turn.keys() - _OF_TURN
     return result

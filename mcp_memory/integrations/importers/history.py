@@ -111,7 +111,7 @@ async def import_file(
     if earlier := _find_by_digest(files, digest):
         await memory.note_import(replace(record, turns=earlier.turns))
         return _unchanged(source, earlier)
-    source = await _with_own_session(memory, source, options, imported)
+    source = await _with_separate_session(memory, source, options, imported)
     contents = await to_thread(partial(survey, source, options, on_read=_progress_for(progress, "checking", source)))
     await to_thread(_refuse_empty, source, contents)
     if contents.bad and not options.skip_bad:
@@ -162,7 +162,7 @@ def preview_file(
         with closing(_batches(source, contents, options, _progress_for(progress, "comparing", source))) as batches:
             for batch in batches:
                 contents.forgotten += sum(
-                    forgotten([one.turn for one in new], session, ()) for session, new in batch.turns.items()
+                    forgotten([placed.turn for placed in new], session, ()) for session, new in batch.turns.items()
                 )
                 if batch.statements:
                     session = _statement_session(source, options)
@@ -328,13 +328,13 @@ def _refuse_empty(source: ImportSource, contents: Survey) -> None:
     raise InvalidInput(refuse_unknown(source.name, source.path, contents.skipped.describe_unread(), problem))
 
 
-async def _with_own_session(
+async def _with_separate_session(
     memory: Memory, source: ImportSource, options: ImportOptions, imported: Sequence[Imported]
 ) -> ImportSource:
-    """Return the source with a session of its own, if another file of its name was imported from another folder.
+    """Return the source with a separate session, if a file with the same name was imported from another folder.
 
-    The name alone stays the session of the file that was imported first, and of a file that goes on with its turns: it
-    was moved.
+    The file that was imported first keeps the session that is named after the file. So does a file that begins with the
+    turns of that session, because it is the first file, moved.
     """
     if options.session is not None or source.name == STDIN or source.is_folder:
         return source
@@ -348,8 +348,8 @@ async def _with_own_session(
             first = first[: len(await memory.session_turns(name, limit=_FIRST))]
         except NotFound:
             first = []
-    known = await memory.client_turns([id for one in first for id in (str(one.turn.client_id), *one.others)])
-    if first and all(any(id in known for id in (str(one.turn.client_id), *one.others)) for one in first):
+    stored = await memory.client_turns([id for placed in first for id in placed.ids])
+    if first and all(any(id in stored for id in placed.ids) for placed in first):
         return source
     mark = hashlib.sha256(source.path.parent.as_posix().encode("utf-8", "surrogateescape")).hexdigest()[:6]
     return replace(source, session=mask_name(f"{source.path.parent.name}-{name}-{mark}"))
@@ -359,9 +359,11 @@ def _first_turns(source: ImportSource, options: ImportOptions) -> list[PlacedTur
     """Return the first turns of a file that name no session."""
     places = TurnPlacement(default=_plain_session(source.path), start=_start(source, 0))
     layout = layout_for(source, options)
-    found = islice(records(source, options, layout, skipped=SkippedParts(), on_read=lambda _: None), 20 * _FIRST)
-    turns = (one for one in found if isinstance(one, ImportedTurn) and not one.session and not is_blank(one.content))
-    return [places.place(one) for one in islice(turns, _FIRST)]
+    head = islice(records(source, options, layout, skipped=SkippedParts(), on_read=lambda _: None), 20 * _FIRST)
+    turns = (
+        turn for turn in head if isinstance(turn, ImportedTurn) and not turn.session and not is_blank(turn.content)
+    )
+    return [places.place(turn) for turn in islice(turns, _FIRST)]
 
 
 def _plain_session(path: Path) -> str:

@@ -9,7 +9,6 @@ document (older versions of Gemini CLI), or that a format of imports reads, is r
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,6 +27,7 @@ from mcp_memory.integrations.importers.file_records import whole_records
 from mcp_memory.integrations.importers.format import AnyRecord
 from mcp_memory.integrations.importers.format_table import format_named
 from mcp_memory.integrations.importers.log_lines import LogLine, LogState
+from mcp_memory.integrations.importers.parts import parse_or_keep
 from mcp_memory.integrations.importers.records import (
     AGENTS,
     Agent,
@@ -260,11 +260,7 @@ def _lines(
 
 def _parse_object(data: bytes) -> dict[str, Any] | None:
     """Return the object of a line; None for anything else."""
-    try:
-        value = json.loads(data)
-    except (ValueError, RecursionError):
-        return None
-    return object_of(value)
+    return object_of(parse_or_keep(data))
 
 
 def _resume(stream: IO[bytes], position: FollowedLog | None, secret: bytes) -> tuple[int, LogState]:

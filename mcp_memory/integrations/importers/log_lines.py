@@ -66,8 +66,14 @@ class LogState:
     turn: str = ""
     count: int = 0
     """Messages since `turn` began, for formats whose messages have no ids."""
+    folder: str = ""
+    """The folder in which the client ran, by the first line that names one. Not kept between readings."""
     prompts: Sequence[str] = ()
     """Prompts that the client's hook reported as typed. Not kept between readings."""
+
+    def note_folder(self, folder: object) -> None:
+        if isinstance(folder, str):
+            self.folder = self.folder or folder
 
     def note_call(self, id: object, tool: object, arguments: Any) -> None:
         if isinstance(id, str) and isinstance(tool, str):
@@ -124,8 +130,8 @@ class LogLine:
         if any(_steers_client(notice) for notice in message.notices):
             return
         yield from self.turn("user", message.typed, id=id)
-        beside = None if id is None else log_id(attached_id(id))
-        yield from self.turn("tool", join_parts(message.attached), id=beside, name=ATTACHED)
+        id = None if id is None else log_id(attached_id(id))
+        yield from self.turn("tool", join_parts(message.attached), id=id, name=ATTACHED)
 
     def summary(self, text: str) -> Iterator[ImportedTurn]:
         """Yield the summary of a compaction; the text must have no private passages."""
@@ -225,9 +231,8 @@ def split_message(parts: Iterable[str], prompts: Sequence[str] = ()) -> Message:
     if reported is None:
         return _merge_messages([parts_of_message(*texts)])
     place = _find_prompt(reported, text)
-    before, after = text[:place], text[place + len(reported) :]
-    beside = [_as_attached(parts_of_message(rest)) for rest in (before, after)]
-    return _merge_messages([beside[0], parts_of_message(reported), beside[1]])
+    before, after = (_as_attached(parts_of_message(rest)) for rest in (text[:place], text[place + len(reported) :]))
+    return _merge_messages([before, parts_of_message(reported), after])
 
 
 def _find_prompt(prompt: str, text: str) -> int:
@@ -243,8 +248,8 @@ def _find_prompt(prompt: str, text: str) -> int:
 
 
 def _as_attached(message: Message) -> Message:
-    beside = message.typed.strip()
-    return Message("", (*message.attached, beside) if beside else message.attached, message.notices)
+    typed = message.typed.strip()
+    return Message("", (*message.attached, typed) if typed else message.attached, message.notices)
 
 
 def _merge_messages(messages: Iterable[Message]) -> Message:

@@ -1,9 +1,9 @@
 """Statements in Markdown that people or programs wrote for an agent. No I/O, no state.
 
-Each bullet, with what is nested in it, and each paragraph is a statement. Its headings are put before it, and so is a
-paragraph that ends in a colon before the bullets after it. A fence of code belongs to the text above it. Comments of
-HTML are ignored. Counted are bullets that lead to other notes, lines that only name a file to read (`@path`), and
-labels without a value.
+Each paragraph and each bullet, with the lines nested in it, is a statement. Its text begins with the headings above it
+and, for bullets, with the paragraph before them if it ends in a colon. A fence of code belongs to the text above it.
+HTML comments are ignored. Bullets that link to other notes, lines that only name a file to read (`@path`), and labels
+without a value are counted, not imported.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from textwrap import dedent
 
 from mcp_memory.core.text import is_blank
 from mcp_memory.integrations.importers.parts import ATTACHED
-from mcp_memory.integrations.importers.records import ImportProblem, InvalidRecord, SkippedParts, SourceValue
+from mcp_memory.integrations.importers.records import SkippedParts, SourceValue
 from mcp_memory.integrations.importers.statements import MemoryRecord, statement
 
 INDEX = "lines that lead to other notes"
@@ -58,11 +58,11 @@ def note_records(
     skipped: SkippedParts,
     passages: Iterator[Passage],
     *,
-    says: str,
+    speaker: str,
     program: str,
     said_at: datetime | None = None,
 ) -> Iterator[MemoryRecord]:
-    """Yield a statement for each passage; `says` names who says it."""
+    """Yield a statement for each passage, which begins with `speaker`."""
     for passage in passages:
         words, where = passage.text, f"{source.where}, line {passage.line}"
         if _LINK.match(words):
@@ -73,11 +73,8 @@ def note_records(
             skipped.left_out[WITHOUT_VALUE] += 1
         else:
             under = f" ({', '.join(passage.headings)})" if passage.headings else ""
-            text = f"{says}{under}: {f'{passage.intro} ' if passage.intro else ''}{words}"
-            try:
-                yield statement(where, skipped, text=text, words=words, said_at=said_at, program=program)
-            except InvalidRecord as unfit:
-                yield ImportProblem(where=where, what=str(unfit))
+            text = f"{speaker}{under}: {f'{passage.intro} ' if passage.intro else ''}{words}"
+            yield statement(where, skipped, text=text, words=words, said_at=said_at, program=program)
 
 
 def markdown_passages(text: str, first: int = 1) -> Iterator[Passage]:
@@ -145,7 +142,7 @@ class _Page:
             self._add(number, line)
 
     def end(self) -> Iterator[Passage]:
-        """Yield what is left at the end of a section."""
+        """Yield the last passage of a section, and the paragraph that introduces nothing."""
         yield from self._close()
         if self.intro is not None:
             yield self.intro
@@ -157,7 +154,7 @@ class _Page:
         self.is_apart = False
 
     def _close(self) -> Iterator[Passage]:
-        """Yield the passage that was read, unless it may introduce what follows."""
+        """Yield the passage that was read, unless it may introduce the next one."""
         text = "\n".join([*self.lines[:1], dedent("\n".join(self.lines[1:]))]).strip()
         self.lines, self.is_apart = [], False
         if not text:

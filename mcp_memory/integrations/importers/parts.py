@@ -1,15 +1,16 @@
-"""The parts of a message's content, and the categories in which parts and messages are left out. No I/O, no state."""
+"""The parts of a message's content, and the categories of skipped parts and messages. No I/O, no state."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from mcp_memory.core.text import one_line
-from mcp_memory.integrations.importers.records import SkippedParts, list_of, object_of
+from mcp_memory.integrations.importers.records import SkippedParts, list_of, object_of, objects_in
 
-# Categories of what is left out, as an import reports them.
+# Categories of skipped parts and messages, as an import reports them.
 BRANCHES = "messages on other branches, edited or answered anew"
 CALLS = "calls of tools"
 HIDDEN = "hidden messages and instructions"
@@ -35,10 +36,13 @@ PARTS: Mapping[str, str] = {
     ),
     **dict.fromkeys(("tool_result", "tool-result", "toolresult", "toolresponse", "function_call_output"), RESULT),
     **dict.fromkeys(("step-start", "step-finish", "snapshot", "patch", "agent", "subtask", "retry"), HIDDEN),
-    **{kind: kind for kind in (WORDS, CALL, RESULT, IMAGE, THOUGHTS, HIDDEN, INJECTED, ATTACHED)},  # as `split` says
+    **{
+        kind: kind for kind in (WORDS, CALL, RESULT, IMAGE, THOUGHTS, HIDDEN, INJECTED, ATTACHED)
+    },  # types of parts from `split`
 }
-"""What a part of a content is, by its type in lower case: one of the kinds above, or the category in which it is
-counted. A part of another type is words if it has a `text`, and otherwise counted as not text."""
+"""The kind of a part by its type in lower case: a kind from above, or the category in which the part is counted.
+
+A part of another type is words if it has a `text`; otherwise it is counted as not text."""
 
 CALL_ID = ("tool_use_id", "toolUseID", "tool_call_id", "toolCallId", "message.toolCallId", "callID", "call_id", "id")
 TOOL = ("name", "toolName", "tool_name", "tool", "function.name", "toolCall.value.name")
@@ -75,12 +79,11 @@ def part_kind(part: Any, more: Mapping[str, str]) -> str:
         if any(key in fields for key in ("functionCall", "function_call", "toolInvocation")):
             return CALL
         return RESULT if any(key in fields for key in ("functionResponse", "function_response")) else WORDS
-    known = more.get(kind) or PARTS.get(kind.lower())
-    if known is None and kind.startswith("tool-"):  # AI SDK: `tool-<name>`
+    if listed := more.get(kind) or PARTS.get(kind.lower()):
+        return listed
+    if kind.startswith("tool-"):  # AI SDK: `tool-<name>`
         return CALL
-    if known is None:
-        return WORDS if part_text(fields) is not None else IMAGE
-    return known
+    return WORDS if part_text(fields) is not None else IMAGE
 
 
 def inner_fields(part: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -91,7 +94,7 @@ def inner_fields(part: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def part_text(fields: Mapping[str, Any]) -> str | None:
-    """Return the text of a part: its `text`, `content`, `value` or `transcript`, or one of those in an inner object."""
+    """Return the text of a part: its `text`, `content`, `value` or `transcript`, also in an inner object."""
     for key in ("text", "content", "value", "transcript"):
         value = fields.get(key)
         if (inner := object_of(value)) is not None:
@@ -117,11 +120,39 @@ def output_text(output: Any) -> str:
     return "" if output is None else json.dumps(output, ensure_ascii=False)
 
 
-def parse_or_keep(text: str) -> Any:
+def parse_or_keep(text: Any) -> Any:
+    """Return the JSON value in a text (or bytes); anything else as it is."""
     try:
         return json.loads(text)
-    except (ValueError, RecursionError):
+    except (ValueError, TypeError, RecursionError):
         return text
+
+
+def parse_object(text: Any) -> dict[str, Any]:
+    """Return the JSON object in a text; empty if there is none."""
+    return object_of(parse_or_keep(text)) or {}
+
+
+def parse_list(text: Any) -> list[Any]:
+    """Return the JSON array in a text; empty if there is none."""
+    return list_of(parse_or_keep(text)) or []
+
+
+def call_parts(calls: Any) -> Iterator[dict[str, Any]]:
+    """Yield the objects in a list of tool calls as parts."""
+    return ({**call, "type": CALL} for call in objects_in(list_of(calls) or []) if call)
+
+
+def split_text(
+    text: str, pattern: re.Pattern[str], parts_of: Callable[[re.Match[str]], Iterable[dict[str, Any]]]
+) -> Iterator[dict[str, Any]]:
+    """Yield the words of a text as parts, with `parts_of` each match of the pattern between them."""
+    at = 0
+    for match in pattern.finditer(text):
+        yield {"type": WORDS, "text": text[at : match.start()].strip()}
+        yield from parts_of(match)
+        at = match.end()
+    yield {"type": WORDS, "text": text[at:].strip()}
 
 
 def describe_attachments(files: Iterable[tuple[str | None, str | None]], skipped: SkippedParts) -> str:

@@ -1,4 +1,4 @@
-"""The session, time and id of each imported turn, and which turns are stored already."""
+"""Gives each imported turn its session, time and id, and recognises turns that are already stored."""
 
 from __future__ import annotations
 
@@ -34,27 +34,32 @@ class _SessionClock:
     since: int = 0
     place: int = 0
     """The number of turns in the session."""
-    said: Counter[bytes] = field(default_factory=Counter[bytes])
-    """How often each turn without an id was said, by the hash of role, name and words."""
+    equal_turns: Counter[bytes] = field(default_factory=Counter[bytes])
+    """The number of equal turns without an id, by the hash of role, name and words."""
 
 
 class PlacedTurn(NamedTuple):
-    """A turn, its session, and the ids that it may have been stored with: see `TurnPlacement`."""
+    """A turn, its session, and other ids that it may have been stored with: see `TurnPlacement`."""
 
     session: str
     turn: NewTurn
     others: Sequence[str] = ()
 
+    @property
+    def ids(self) -> Sequence[str]:
+        return (str(self.turn.client_id), *self.others)
+
 
 class TurnPlacement:
     """Gives each turn of a file its session, its time, and an id by which it is recognised.
 
-    `default` is the session of turns that name none. A turn without a time gets a guessed time, 100 ms after the turn
-    before; `start` is the guess for the first turn. The id depends on the turn and not on the file: it is the turn's
-    own id, otherwise computed from its session, role, name and words, and from the number of equal turns before it in
-    the session, so that two equal turns are stored twice. Times are not part of it, so a turn is recognised whether its
-    time can be read or not. `others` are the ids of earlier versions, with the time and the number of turns since; the
-    first of them is the id of a turn that was said again at another time, in another file of the session.
+    `default` is the session of turns without a session. A turn without a time gets a guessed time, 100 ms after the
+    turn before; `start` is the guess for the first turn. The id depends on the turn and not on the file: it is the
+    turn's own id, otherwise computed from its session, role, name and words, and from the number of equal turns
+    before it in the session, so that two equal turns are stored twice. Times are not part of it, so a turn is
+    recognised whether its time can be read or not. `others` are the ids of earlier versions, with the time and the
+    number of turns since; the first of them is the id of a turn that repeats the words of a stored turn at another
+    time.
     """
 
     def __init__(self, *, default: str | None, start: datetime) -> None:
@@ -116,7 +121,7 @@ class TurnPlacement:
 
     def _session(self, where: str, name: str | None, conversation: int) -> _SessionClock:
         if not name and self._default is None:
-            raise InvalidInput(f"{where} names no session. Say with --session where such turns belong.")
+            raise InvalidInput(f"{where} has no session. Pass --session to name the session of such turns.")
         if not name:
             name = f"{self._default}-{conversation}" if conversation > 1 else str(self._default)
         if name not in self._sessions:
@@ -148,8 +153,8 @@ def _content_ids(session: _SessionClock, turn: ImportedTurn) -> tuple[str, tuple
     """Return the id of a turn without one, and the ids of earlier versions: with its time, and as if without time."""
     words = turn.role, turn.name or "", turn.content
     digest = _hash_fields(b"mcp-memory import 2\n", session.name, *words)
-    session.said[digest] += 1
-    id = _hash_fields(b"mcp-memory import 2\n", session.name, str(session.said[digest]), *words)
+    session.equal_turns[digest] += 1
+    id = _hash_fields(b"mcp-memory import 2\n", session.name, str(session.equal_turns[digest]), *words)
     clock = "" if session.clock is None else session.clock.astimezone(UTC).isoformat()
     dated = _hash_fields(b"mcp-memory import 1\n", session.name, clock, str(session.since), *words)
     undated = _hash_fields(b"mcp-memory import 1\n", session.name, "", str(session.place), *words)
@@ -173,15 +178,15 @@ async def without_stored(
 ) -> list[NewTurn]:
     """Return the turns of a session that are not stored yet, and count the others in `counts`.
 
-    A turn with its own id is also the stored turn if their words are the same and only one of them has a time. A turn
-    that is recognised by its words is the stored turn unless both have times, and other times.
+    A turn with an id from its file equals a stored turn with the same id and words if just one of them has a time.
+    A turn without one equals a stored turn with the same words unless both have times, and the times differ.
     """
-    stored = await memory.client_turns([id for one in placed for id in (str(one.turn.client_id), *one.others)])
+    stored = await memory.client_turns([id for each in placed for id in each.ids])
     new: list[NewTurn] = []
-    for one in placed:
-        turn, same = one.turn, _same_turns(one, session, stored)
-        if not same and one.others and str(turn.client_id) in stored:
-            turn = replace(turn, client_id=one.others[0])  # said again at another time
+    for each in placed:
+        turn, same = each.turn, _same_turns(each, session, stored)
+        if not same and each.others and str(turn.client_id) in stored:
+            turn = replace(turn, client_id=each.others[0])  # the same words again, at another time
         if not same:
             new.append(turn)
         elif all(row.forgotten for row in same):
@@ -191,16 +196,15 @@ async def without_stored(
     return new
 
 
-def _same_turns(one: PlacedTurn, session: str, stored: Mapping[str, Sequence[ClientTurn]]) -> list[ClientTurn]:
-    rows = [row for row in stored.get(str(one.turn.client_id), ()) if row.session == session]
-    said_at = None if one.turn.guessed else one.turn.said_at
-    if one.others:
+def _same_turns(placed: PlacedTurn, session: str, stored: Mapping[str, Sequence[ClientTurn]]) -> list[ClientTurn]:
+    turn = placed.turn
+    rows = [row for row in stored.get(str(turn.client_id), ()) if row.session == session]
+    said_at = None if turn.guessed else turn.said_at
+    if placed.others:
         same = [row for row in rows if None in (said_at, row.said_at) or _is_at(row.said_at, said_at)]
-        return same or [row for id in one.others for row in stored.get(id, ())]
+        return same or [row for id in placed.others for row in stored.get(id, ())]
     return [
-        row
-        for row in rows
-        if (row.said_at is None) != (said_at is None) and row.content in (None, stored_words(one.turn))
+        row for row in rows if (row.said_at is None) != (said_at is None) and row.content in (None, stored_words(turn))
     ]
 
 

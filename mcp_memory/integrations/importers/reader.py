@@ -56,7 +56,7 @@ class ImportSource:
     modified: int
     is_folder: bool = False
     is_found: bool = False
-    """Whether it was found in a folder that was named, and not named."""
+    """Whether the user named a folder around it, and not the file."""
     parts: Sequence[Path] = ()
     """Other files that belong to the file."""
     session: str = ""
@@ -145,7 +145,7 @@ def values(file: Readable, layout: Layout) -> Iterator[SourceValue | ImportProbl
 
 
 def whole_lines(file: Readable) -> Iterator[SourceValue | ImportProblem]:
-    """Yield the objects of all lines as one list, after the problems of lines that are none."""
+    """Yield the problems of lines that are not JSON, then the values of all other lines as a list."""
     lines: list[Any] = []
     with file.open() as stream:
         for value in line_values(stream, file):
@@ -153,7 +153,7 @@ def whole_lines(file: Readable) -> Iterator[SourceValue | ImportProblem]:
                 yield value
             else:
                 lines.append(value.value)
-    yield SourceValue(lines, _shown(file), path=file.place)
+    yield SourceValue(lines, _short_name(file), path=file.place)
 
 
 def read_json(path: Path) -> Any:
@@ -177,10 +177,9 @@ def first_value(file: Readable) -> Any:
     """Return the first JSON value of a file; None if there is none, or if it cannot be read."""
     try:
         with file.open() as stream:
-            found = next(document_values(stream, file), None)
+            return next((value.value for value in document_values(stream, file)), None)
     except (InvalidInput, OSError, ValueError):
         return None
-    return None if found is None else found.value
 
 
 def first_lines(file: Readable) -> list[dict[str, Any]]:
@@ -238,12 +237,12 @@ def notes_digest(folder: Path, name: str) -> str:
 
 def _text(file: Readable) -> SourceValue | ImportProblem:
     try:
-        return SourceValue(_note_bytes(file).removeprefix(BOM).decode(), _shown(file), path=file.place)
+        return SourceValue(_note_bytes(file).removeprefix(BOM).decode(), _short_name(file), path=file.place)
     except UnicodeDecodeError:
-        return ImportProblem(where=_shown(file), what="is not UTF-8. Convert it to UTF-8.")
+        return ImportProblem(where=_short_name(file), what="is not UTF-8. Convert it to UTF-8.")
 
 
-def _shown(file: Readable) -> str:
+def _short_name(file: Readable) -> str:
     return file.within or PurePosixPath(file.place).name
 
 
@@ -252,5 +251,5 @@ def _note_bytes(file: Readable) -> bytes:
         data = stream.read(_MAX_NOTE_BYTES + 1)
     if len(data) > _MAX_NOTE_BYTES:
         limit = _MAX_NOTE_BYTES // 2**20
-        raise InvalidInput(f"{_shown(file)} is larger than {limit} MiB, too large for a note. Remove it.")
+        raise InvalidInput(f"{_short_name(file)} is larger than {limit} MiB, too large for a note. Remove it.")
     return data

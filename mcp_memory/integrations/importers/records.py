@@ -123,7 +123,7 @@ _VALUES = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportProblem:
-    """Something that cannot be imported: where it is, and what is wrong with it.
+    """A record that cannot be imported: its place, and the reason.
 
     If `torn`, it is the incomplete last line of a file that is still being written.
     """
@@ -134,7 +134,7 @@ class ImportProblem:
 
     @property
     def kind(self) -> str:
-        """What is wrong, without the values that differ from place to place."""
+        """The reason without its values, to group problems of the same kind."""
         return _VALUES.sub("…", self.what)
 
     def __str__(self) -> str:
@@ -146,7 +146,7 @@ class SkippedParts:
     """Counts of skipped parts of a file, and the names of skipped fields (`keys`)."""
 
     formats: set[str] = field(default_factory=set[str])
-    """Titles of the formats for which the file's values were taken."""
+    """Titles of the formats in which the file's values were read."""
 
     keys: set[str] = field(default_factory=set[str])
     parts: int = 0
@@ -158,7 +158,7 @@ class SkippedParts:
     seen: set[str] = field(default_factory=set[str])
     """Ids of statements that a format yields once for a file."""
     left_out: Counter[str] = field(default_factory=Counter[str])
-    """Messages and parts that are not talk, by category, such as tool calls, thoughts or other branches."""
+    """Messages and parts that are not imported, by category, such as tool calls, thoughts or other branches."""
     unread: dict[str, tuple[str, int]] = field(default_factory=dict[str, "tuple[str, int]"])
     """Members of an archive that are of no known format: the first name and the number, by kind."""
 
@@ -167,7 +167,7 @@ class SkippedParts:
         self.unread[kind] = first, count + 1
 
     def describe_unread(self) -> str:
-        """Return the members that are not read, one of each kind."""
+        """Describe the unread members: the first of each kind, and the number of the others."""
         return ", ".join(
             f"{one_line(name, 80)} ({kind}{f', and {count - 1:,} more' if count > 1 else ''})"
             for kind, (name, count) in self.unread.items()
@@ -205,7 +205,7 @@ _1970 = datetime(1970, 1, 1, tzinfo=UTC)
 def parse_time(thing: Mapping[str, Any], keys: tuple[str, ...], skipped: SkippedParts) -> datetime | None:
     """Parse the first readable time under the keys: ISO 8601, or seconds or milliseconds since 1970.
 
-    None if there is no readable time; if there are only unreadable times, that is counted.
+    None if no time can be read; this is counted if there are unreadable times.
     """
     values = [value for key in keys if (value := thing.get(key)) not in (None, "")]
     time = next((at for value in values if (at := _time(value)) is not None), None)
@@ -233,11 +233,11 @@ def _time(value: Any) -> datetime | None:
         return None
 
 
-# --- what JSON holds ------------------------------------------------------------------------
+# --- values in JSON -------------------------------------------------------------------------
 
 
 def find(value: Any, path: str) -> Any:
-    """Return what is under a dotted path of keys; the value itself for an empty path, None if a key is missing."""
+    """Return the value at a dotted path of keys; `value` for an empty path, None if a key is missing."""
     if "." not in path:
         return value if not path else value.get(path) if isinstance(value, dict) else None  # pyright: ignore
     for key in path.split("."):
@@ -246,11 +246,11 @@ def find(value: Any, path: str) -> Any:
 
 
 def find_first(value: Any, paths: Iterable[str]) -> Any:
-    """Return the first thing under these paths that is neither missing nor empty; None if there is none."""
+    """Return the first value at these paths that is neither missing nor empty; None if all are."""
     for path in paths:
-        found = find(value, path)
-        if found or (found is not None and not isinstance(found, str | list | dict)):
-            return found
+        field = find(value, path)
+        if field or (field is not None and not isinstance(field, str | list | dict)):
+            return field
     return None
 
 
@@ -260,6 +260,11 @@ def object_of(value: object) -> dict[str, Any] | None:
 
 def list_of(value: object) -> list[Any] | None:
     return cast("list[Any]", value) if isinstance(value, list) else None
+
+
+def objects_in(values: Iterable[Any]) -> list[dict[str, Any]]:
+    """Return the values that are objects."""
+    return [fields for value in values if (fields := object_of(value)) is not None]
 
 
 def part_of(thing: Mapping[str, Any], key: str) -> dict[str, Any]:

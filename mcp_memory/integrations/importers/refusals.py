@@ -1,4 +1,4 @@
-"""What a file looks like from which nothing can be imported, and what to do with it."""
+"""Error messages about files from which nothing can be imported: their apparent kind, and the next step."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MESSENGERS = tuple(
         ("Signal", r'"conversationId"\s*:.{0,2000}"sourceServiceId"'),
     )
 )
-"""Messengers, and what is in their exports."""
+"""Messengers, and patterns of their exports."""
 _TEXTS = tuple(
     (what, re.compile(pattern, re.MULTILINE))
     for what, pattern in (
@@ -38,7 +38,7 @@ _TEXTS = tuple(
         ("subtitles", r"\AWEBVTT|\A\d+\r?\n\d\d:\d\d:\d\d,\d{3} --> "),
     )
 )
-"""Texts that are no conversations with an assistant, and how they begin."""
+"""Texts that are not conversations with an assistant, and patterns of their beginnings."""
 _MAGIC = (
     (b"%PDF", "a PDF"),
     (b"SQLite format 3\0", "an SQLite database"),
@@ -57,7 +57,7 @@ CONVERT = (
 
 
 def describe(path: Path) -> str:
-    """Return what a file looks like, as in "an export of Telegram" or "JSON objects with the fields a and b"."""
+    """Describe a file by its first bytes, as in "an export of Telegram" or "JSON with the fields a, b"."""
     try:
         with open_regular(path) as stream:
             return describe_head(stream.read(_HEAD), path.suffix.lower())
@@ -66,7 +66,7 @@ def describe(path: Path) -> str:
 
 
 def describe_head(head: bytes, suffix: str) -> str:
-    """Return what a file looks like by its first bytes and the ending of its name."""
+    """Describe a file by its first bytes and the ending of its name."""
     for magic, what in _MAGIC:
         if head.startswith(magic):
             return what
@@ -128,10 +128,10 @@ def refuse_unknown(name: str, path: Path, members: str = "", problem: str = "") 
             "`conversations`."
         )
     what = describe(path)
-    found = f" It contains {members}." if members else ""
+    detail = f" It contains {members}." if members else ""
     if problem and what.startswith("JSON"):
-        found = f" {problem[0].upper()}{problem[1:]}"
-    return f"{name} looks like {what}, which is of no known format.{found} {_next_step(what)}"
+        detail = f" {problem[0].upper()}{problem[1:]}"
+    return f"{name} looks like {what}, which is of no known format.{detail} {_next_step(what)}"
 
 
 def refuse_without_turns(name: str, formats: Sequence[str], skipped: SkippedParts) -> str:

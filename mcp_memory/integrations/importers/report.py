@@ -54,9 +54,9 @@ class ImportCounts:
     small: int = 0
     """Tool results that are too small to be kept; `kept` counts the large results."""
     statements: int = 0
-    """Statements of another memory. `told` of these are new, and `held` of the new statements are quarantined."""
-    told: int = 0
-    held: int = 0
+    """Statements of another memory. `stored_statements` are new, and `quarantined` of the new ones are quarantined."""
+    stored_statements: int = 0
+    quarantined: int = 0
     repeated: int = 0
 
     def count(self, said_at: datetime | None) -> None:
@@ -73,10 +73,10 @@ class ImportCounts:
         self.emptied += done.emptied
 
     def add_statements(self, done: ImportedStatementsReport) -> None:
-        self.told += done.told
-        self.held += done.held
+        self.stored_statements += done.stored
+        self.quarantined += done.quarantined
         self.repeated += done.repeated
-        self.forgotten += done.kept_out
+        self.forgotten += done.forgotten
 
     def counts(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(ImportCounts)}
@@ -100,7 +100,7 @@ class FileReport(ImportCounts):
 
 @dataclass(kw_only=True)
 class Survey(ImportCounts):
-    """What the first pass found in a file. `undated` counts turns without a time.
+    """The contents of a file, from the first pass. `undated` counts turns without a time.
 
     `wrong` has the first problem of each kind, and `alike` the number of its kind.
     """
@@ -163,7 +163,7 @@ class Survey(ImportCounts):
 
 
 def left_out_note(left_out: Mapping[str, int]) -> list[str]:
-    """Return a note on what is left out, by category; none if nothing is."""
+    """Return a note that counts skipped messages and parts by category; empty if there are none."""
     left = ", ".join(f"{what} ({count:,})" for what, count in sorted(left_out.items()) if count)
     return [f"Left out, because they are not part of the conversation as last shown: {left}."] if left else []
 
@@ -303,12 +303,12 @@ def _stored_turn(session: str, turn: NewTurn, *, last: int) -> Turn:
 
 
 def estimate_cost(
-    size: HistorySize, settings: Settings, price: Price, *, beside: WaitingJobs | None = None
+    size: HistorySize, settings: Settings, price: Price, *, waiting: WaitingJobs | None = None
 ) -> CostEstimate | None:
     """Estimate the cost of extracting the history and waiting jobs with the configured models; None without a model."""
     if settings.llm == "none":
         return None
-    waits = beside or WaitingJobs()
+    waits = waiting or WaitingJobs()
     new = math.ceil(size.signal * _ATOMS_PER_TURN)
     atoms: dict[Stage, int] = {"extract": new, "merge": new + waits.drafts, "scenes": new + waits.drafts + waits.atoms}
     asked: dict[Stage, int] = {

@@ -1,12 +1,11 @@
 """Reads sessions that are spread over several files. For formats; blocks.
 
-A file of messages often has the title beside it, in a file that may be missing; the same session may also be stored
-twice, in two forms.
+The title of a file of messages is often in another file of the folder, which may be missing. The same session may also
+be stored twice, in two forms.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -25,8 +24,8 @@ from mcp_memory.integrations.importers.records import (
     find,
     items_of,
     list_of,
-    object_of,
 )
+from mcp_memory.integrations.importers.sqlite_file import Database, open_database
 from mcp_memory.integrations.importers.streams import readable_file
 
 COPIES = "copies of sessions that are stored in another file too"
@@ -50,26 +49,12 @@ def text_at(path: Path, *, whole: bool = False) -> str:
         return ""
 
 
-def object_in(text: Any) -> dict[str, Any]:
-    """Return the JSON object in a column of a database; empty if there is none."""
-    try:
-        return object_of(json.loads(text or "null")) or {}
-    except (ValueError, TypeError, RecursionError):
-        return {}
+Load = Callable[[Path], Iterator[SourceValue | ImportProblem]]
+"""A `Format.load`."""
 
 
-def list_in(text: Any) -> list[Any]:
-    """Return the JSON array in a column of a database; empty if there is none."""
-    try:
-        return list_of(json.loads(text or "null")) or []
-    except (ValueError, TypeError, RecursionError):
-        return []
-
-
-def load_lines(
-    session: Callable[[Path, list[Any]], Mapping[str, Any]],
-) -> Callable[[Path], Iterator[SourceValue | ImportProblem]]:
-    """Return a `Format.load` that yields a file of JSON lines as the value that `session` makes of its objects."""
+def load_lines(session: Callable[[Path, list[Any]], Mapping[str, Any]]) -> Load:
+    """Return a function that reads a file of JSON lines; `session` turns its objects into a session."""
 
     def load(path: Path) -> Iterator[SourceValue | ImportProblem]:
         for value in whole_lines(readable_file(path)):
@@ -81,10 +66,8 @@ def load_lines(
     return load
 
 
-def load_document(
-    session: Callable[[Path, Any], Mapping[str, Any]],
-) -> Callable[[Path], Iterator[SourceValue | ImportProblem]]:
-    """Return a `Format.load` that yields a JSON document as the value that `session` makes of it."""
+def load_document(session: Callable[[Path, Any], Mapping[str, Any]]) -> Load:
+    """Return a function that reads a file with a JSON document; `session` turns it into a session."""
 
     def load(path: Path) -> Iterator[SourceValue | ImportProblem]:
         yield SourceValue(session(path, read_json(path)), path.name, path=path.as_posix())
@@ -92,22 +75,27 @@ def load_document(
     return load
 
 
-def chat_records(
-    chat: Chat,
-    *,
-    sub_agent: Callable[[SourceValue], bool] = lambda _: False,
-    copy: str = "is_copy",
-    messages: str = "messages",
-) -> Records:
-    """Return the records of a chat, except those of sub-agents and of copies, which are counted.
+def load_database(sessions: Callable[[Database], Iterator[tuple[str, Any]]]) -> Load:
+    """Return a function that reads a database; `sessions` yields each session after its name in messages."""
 
-    In a session of a sub-agent the user is a program. `copy` is the field that says that a session is a copy.
+    def load(path: Path) -> Iterator[SourceValue | ImportProblem]:
+        with open_database(path) as database:
+            for number, (name, session) in enumerate(sessions(database), start=1):
+                yield SourceValue(session, name, number, path.as_posix())
+
+    return load
+
+
+def chat_records(chat: Chat, *, sub_agent: Callable[[SourceValue], bool] = lambda _: False) -> Records:
+    """Return a function that yields the records of a chat; it only counts sessions of sub-agents and copies.
+
+    In a session of a sub-agent, the messages of the user are from a program. A copy has the field `is_copy`.
     """
 
     def records(source: SourceValue, skipped: SkippedParts) -> Iterator[AnyRecord]:
         if sub_agent(source):
-            skipped.left_out[SUB_AGENTS] += len(items_of(source.value, messages))
-        elif find(source.value, copy) is True:
+            skipped.left_out[SUB_AGENTS] += len(list_of(source.value) or items_of(source.value, "messages"))
+        elif find(source.value, "is_copy") is True:
             skipped.left_out[COPIES] += 1
         else:
             yield from chat.records(source, skipped)
@@ -116,5 +104,10 @@ def chat_records(
 
 
 def beside(*names: str) -> Callable[[Path], Sequence[Path]]:
-    """Return a `Format.parts` that names files in the folder of a file."""
+    """Return a function that returns the files of these names in the folder of a file, for `Format.parts`."""
     return lambda path: [path.with_name(name) for name in names]
+
+
+def write_ahead_log(path: Path) -> Sequence[Path]:
+    """Return the write-ahead log of a database, for `Format.parts`."""
+    return [path.with_name(f"{path.name}-wal")]

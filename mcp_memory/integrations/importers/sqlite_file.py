@@ -1,7 +1,7 @@
 """Reads SQLite databases of other programs. The only SQL outside the store.
 
-A database is opened read-only, never copied (some are of several GB), and nothing is written beside it: without a
-write-ahead log it is opened as a file that does not change. With one, the program may be running; its rows are seen.
+A database is opened read-only, never copied (some have several GB), and no file is written to its folder. Without a
+write-ahead log it is opened as a file that does not change. With a log, the program may be running; its rows are read.
 """
 
 from __future__ import annotations

@@ -40,10 +40,10 @@ def statement(
     said_at: datetime | None = None,
     id: str | None = None,
     program: str = "memory",
-) -> ImportedStatement | ImportedTurn:
+) -> MemoryRecord:
     """Return a statement without lone surrogates and private passages. If `text` is None, the fact is its text.
 
-    A text that is too long for a statement is returned as a turn. Raises InvalidRecord if it is empty.
+    A text that is too long for a statement becomes a turn, an empty text a problem.
     """
     # Masked first: a key without its underscores would not be recognised.
     content = _clean_text(
@@ -57,7 +57,7 @@ def statement(
     if max(map(len, (content, *(fact or ())))) > MAX_CHARS:
         return as_turn(where, content, skipped, program=program, said_at=said_at, id=id)
     if any(map(is_blank, fact or (content,))):
-        raise InvalidRecord("is empty, or has no visible character. Take it out.")
+        return ImportProblem(where=where, what="is empty, or has no visible character. Take it out.")
     return ImportedStatement(where=where, text=content, said_at=said_at, id=id, fact=fact, about=names, words=words)
 
 
@@ -74,9 +74,15 @@ def as_turn(
     said_at: datetime | None = None,
     id: str | None = None,
     session: str | None = None,
-) -> ImportedTurn:
-    """Return another program's text as a turn of role `tool`: searchable, and never taken for the user's words."""
-    content = storable_text(without_private(text), skipped)
+) -> ImportedTurn | ImportProblem:
+    """Return another program's text as a turn of role `tool`: searchable, and never taken for the user's words.
+
+    A text that is too large becomes a problem.
+    """
+    try:
+        content = storable_text(without_private(text), skipped)
+    except InvalidRecord as invalid:
+        return ImportProblem(where=where, what=str(invalid))
     return ImportedTurn(
         where=where,
         role="tool",

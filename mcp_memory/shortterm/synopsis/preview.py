@@ -42,7 +42,7 @@ USES: dict[Use, Room] = {
     "report": Room(120, 0.07, 790, lines=1.0, runs=8, numbers=0.4),
     "names": Room(200, 0.14, 1_500, lines=0.1, runs=12, numbers=0.4),
     "data": Room(240, 0.04, 600, lines=0.1, runs=12, numbers=1.0),
-    "text": Room(300, 0.1, 1_200, lines=0.4, runs=3, numbers=0.4),
+    "text": Room(600, 0.06, 1_500, lines=0.4, runs=3, numbers=0.4),
     "hits": Room(550, 0.06, 1_500, lines=0.05, runs=3, numbers=0.4),
     "nothing": Room(200, 0.0, 400, lines=0.0, runs=1, numbers=0.0),
 }

@@ -45,14 +45,24 @@ def prose_kind(lines: Sequence[PageLine]) -> Literal["markdown", "text", ""]:
 
 
 def _is_markdown(filled: Sequence[str]) -> bool:
-    """Return whether lines have headings, and enough other marks of Markdown that the headings are not comments."""
-    levels = {match["level"] for text in filled if (match := MARKED.match(text))}
-    marks = sum(1 for text in filled if MARK.match(text))
-    linked = sum(1 for text in filled if LINK.search(text))
+    """Return whether lines have headings, and enough other marks of Markdown that the headings are not comments.
+
+    Lines of code between fences are not counted.
+    """
+    outside: list[str] = []
+    fenced = False
+    for text in filled:
+        fence = text.lstrip().startswith("```")
+        if fence or not fenced:
+            outside.append(text)
+        fenced ^= fence
+    levels = {match["level"] for text in outside if (match := MARKED.match(text))}
+    marks = sum(1 for text in outside if MARK.match(text))
+    linked = sum(1 for text in outside if LINK.search(text))
     return (
         bool(levels)
-        and marks >= 0.2 * len(filled)
-        and (linked > 0 or len(levels) > 1 or any("```" in text for text in filled))
+        and marks >= 0.2 * len(outside)
+        and (linked > 0 or len(levels) > 1 or any("```" in text for text in outside))
     )
 
 
@@ -134,9 +144,9 @@ def _sentences(lines: Sequence[PageLine], headings: Mapping[int, Heading]) -> It
         fence = text.startswith("```")
         fenced ^= fence
         text = LINK.sub(r"\g<text>", text).strip()
-        if line.number in headings or UNDERLINE.match(text) or fence:
+        if line.number in headings or UNDERLINE.match(text) or fence or fenced:
             text = ""
-        if held and text and quote == prefix and not fenced and not NEW.match(text):
+        if held and text and quote == prefix and not NEW.match(text):
             held += f" {text}"
             continue
         short = ""

@@ -90,8 +90,8 @@ RUN = 30
 def describe_blob(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
     """Describe an empty result, bytes that are not text, or base64."""
     del focus
-    if not page.text.strip():
-        summary = "empty result" if not page.text else "blank result: only white space"
+    if not any(line.text.strip() for line in page.lines):
+        summary = "blank result: nothing visible" if page.text else "empty result"
         if page.exit_code is not None:
             summary = f"no output, exit code {page.exit_code}"
         return SynopsisDraft(kind="empty", summary=summary, score=10, use="nothing", statements=())
@@ -224,12 +224,15 @@ def recognise(page: ResultPage, focus: Focus) -> SynopsisDraft:
 
 
 def summary_of(draft: SynopsisDraft, page: ResultPage) -> str:
-    """Return the draft's summary and its best statements as a line of at most `SUMMARY` characters."""
+    """Return the draft's summary and its best statements as a line of at most `SUMMARY` characters.
+
+    Only the first statement about a document or about search hits may be cut off: the preview would repeat it.
+    """
     before = f"exit code {page.exit_code}: " if page.exit_code and "exit code" not in draft.summary else ""
-    said = clip(one_line(draft.summary), SUMMARY - len(before))
+    start = said = clip(one_line(draft.summary), SUMMARY - len(before))
     best = heapq.nlargest(3, draft.statements, key=lambda statement: statement.worth) if draft.open else []
     for text in in_order(best):
         room = SUMMARY - len(before) - len(said) - 2
-        if len(text) <= room or room >= 60:
+        if len(text) <= room or (room >= 60 and (said == start or draft.use not in ("text", "hits"))):
             said += f"; {clip(text, room)}"
     return clip(before + said, SUMMARY)

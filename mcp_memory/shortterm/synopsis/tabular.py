@@ -16,7 +16,6 @@ from mcp_memory.shortterm.synopsis.tables import Table
 
 RULE = re.compile(r"[\s|+:=─━┼│-]*[-=─━]{3,}[\s|+:=─━┼│-]*$")
 NAME = re.compile(r"[A-Za-z#%@][\w%()/.#@+-]{0,40}$")
-KEY_VALUE = re.compile(r"\s*(?:[*•-] )?(?P<key>[A-Za-z][\w .()/-]{0,48}?)\s*(?::|=|\.{3,})\s+(?P<value>\S.*)")
 FIELD = re.compile(r"\s*(?:[*•-] )?(?P<key>[A-Za-z_][\w ./-]{0,48}?(?:\(s\))?)\s*(?::(?= |$)|=|\.{3,})\s*(?P<value>.*)")
 SAMPLE = 400
 MOST_FIELDS = 500
@@ -126,7 +125,7 @@ def records_in(lines: Sequence[str]) -> Table | None:
     for row, (start, end) in enumerate(zip(heads, [*heads[1:], len(filled)], strict=True)):
         table.labels[row] = filled[start].strip()
         for line in filled[start + 1 : end]:
-            if match := KEY_VALUE.match(line):
+            if match := FIELD.match(line):
                 table.columns.setdefault(match["key"].strip(), {}).setdefault(row, match["value"].strip())
     table.columns = {key: cells for key, cells in table.columns.items() if len(cells) >= 3}
     return table if sum(map(len, table.columns.values())) > 0.4 * len(filled) else None

@@ -29,7 +29,7 @@ const { default: plugin } = await import(process.argv[1]);
 const on = {};
 plugin.register({ on: (name, handler) => (on[name] = handler),
   registerAgentToolResultMiddleware: (handler, options) => (on.tool = handler) });
-const ctx = { sessionId: "s1", sessionKey: "agent:main:s1", trigger: "user" };
+const ctx = { sessionId: "s1", sessionKey: "agent:main:s1", trigger: "user", workspaceDir: "/quay" };
 const result = { content: [{ type: "text", text: "word ".repeat(1000) }] };
 console.log(JSON.stringify({
   prompt: await on.before_prompt_build({ prompt: "When?", messages: [] }, ctx),
@@ -42,7 +42,7 @@ console.log(JSON.stringify({
 OPENCODE = """
 const { McpMemory } = await import(process.argv[1]);
 const session = { get: async () => ({ data: { id: "s1" } }), messages: async () => ({ data: [] }) };
-const hooks = await McpMemory({ client: { session } });
+const hooks = await McpMemory({ client: { session }, directory: "/quay" });
 const parts = [{ id: "prt_1", type: "text", text: "When?" }];
 await hooks["chat.message"]({ sessionID: "s1" }, { message: { id: "m1" }, parts });
 const output = { output: "word ".repeat(1000), metadata: {} };
@@ -80,12 +80,13 @@ def run(script: str, module: Path) -> dict[str, Any]:
 
 def hook(client: str, event: str, **payload: Any) -> str:
     """Return what the program says of one call."""
-    return json.dumps([["hook", event, "--client", client], payload])
+    folder = {"cwd": str(Path.cwd())} if client == "hermes" else {}
+    return json.dumps([["hook", event, "--client", client], {**folder, **payload}])
 
 
 def test_openclaw_s_plugin_asks_and_gives_the_answers_to_the_model(plugin: Callable[..., Path]) -> None:
     given = run(OPENCLAW, plugin("openclaw") / "index.js")
-    opening = hook("openclaw", "session_start", session_id="s1", source="startup")
+    opening = hook("openclaw", "session_start", session_id="s1", cwd="/quay", source="startup")
     call = {"session_id": "s1", "tool_name": "exec", "tool_input": {"command": "x"}, "tool_use_id": "c1"}
     content = [{"type": "text", "text": LARGE}]
     assert given == {
@@ -105,7 +106,7 @@ def test_openclaw_s_plugin_asks_and_gives_the_answers_to_the_model(plugin: Calla
 
 def test_opencode_s_plugin_asks_and_gives_the_answers_to_the_model(plugin: Callable[..., Path]) -> None:
     given = run(OPENCODE, plugin("opencode") / "mcp-memory.js")
-    opening = hook("opencode", "session.created", session_id="s1", source="startup")
+    opening = hook("opencode", "session.created", session_id="s1", cwd="/quay", source="startup")
     recalled = hook("opencode", "chat.message", session_id="s1", prompt="When?")
     typed, added = given["parts"]
     assert typed == {"id": "prt_1", "type": "text", "text": "When?"}

@@ -18,8 +18,8 @@ COMMON = {"session_id": ID, "transcript_path": "/p/log.jsonl", "cwd": "/p"}
 
 
 def event(kind: Any, name: str, **told: Any) -> HookEvent:
-    told |= {"client": "claude-code", "conversation": ID, "log": Path("/p/log.jsonl")}
-    return HookEvent(kind=kind, name=name, adds_context=kind in ("start", "prompt"), **told)
+    about: dict[str, Any] = {"client": "claude-code", "conversation": ID, "log": Path("/p/log.jsonl"), "folder": "/p"}
+    return HookEvent(kind=kind, name=name, adds_context=kind in ("start", "prompt"), **{**about, **told})
 
 
 def test_events_of_claude_code_are_read() -> None:

@@ -22,6 +22,7 @@ from mcp_memory.integrations.hooks.daemon_files import DaemonFiles, make_folders
 from mcp_memory.service.memory import Memory, open_memory
 
 REPLAYS = Path(__file__).resolve().parents[3] / "fixtures" / "hooks"
+PUMP, HULL = "The pump at quay seven leaks oil.", "The hull of the Kestrel gets green paint before the regatta."
 CLIENTS = [name for name in client_names() if (hooks := hooks_described(name)) and not hooks.hands_over]
 LARGE = "\n".join(f"2026-11-22 10:{n // 60:02d}:{n % 60:02d} INFO depth {n * 37 % 911} job-{n:04d}" for n in range(400))
 
@@ -30,7 +31,8 @@ LARGE = "\n".join(f"2026-11-22 10:{n // 60:02d}:{n % 60:02d} INFO depth {n * 37 
 async def memory(home: Path) -> AsyncIterator[Memory]:
     async with open_memory(home=home, embedder="none") as opened:
         await opened.remember("The harbour master of Torvik is Odd Berge.", typed=True)
-        await opened.record_turns([NewTurn(role="user", content="The pump at quay seven leaks oil.")], session="older")
+        for session, words in (("older", PUMP), ("newer", HULL)):
+            await opened.record_turns([NewTurn(role="user", content=words)], session=session)
         yield opened
 
 
@@ -98,6 +100,7 @@ async def test_a_conversation_is_recalled_answered_and_recorded(
     for step in replay["events"]:
         event = await to_thread(parse_event, client, step["event"], filled(step["payload"], log))
         assert event is not None
+        assert event.folder == "/home/ada/quay"
         assert event.log == log or step["payload"].get("transcript_path", "") is None
         answer = await conversations.answer(event)
         expected = filled(step["answer"], log) if "answer" in step else None
@@ -112,7 +115,7 @@ async def test_a_conversation_is_recalled_answered_and_recorded(
     turns = await memory.session_turns(session, limit=100)
     assert [[turn.role, turn.content] for turn in turns] == replay["turns"]
     assert session.startswith(f"{client}-")
-    assert shown.count("Odd Berge") == shown.count("The pump at quay seven leaks oil.") == 1
+    assert [shown.count(words) for words in ("Odd Berge", PUMP, HULL)] == [1, 1, 1]
 
 
 @pytest.mark.parametrize("client", CLIENTS)

@@ -1,4 +1,4 @@
-"""One conversation as each client writes it, and what a memory holds after its log was followed."""
+"""The same conversation as each client writes it; follows its log and reads the stored rows."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def _item(role: str, *texts: str, **more: Any) -> dict[str, Any]:
 def gemini(steps: Sequence[Step], *, id: str = IDS["gemini"], ids: str = "g") -> list[dict[str, Any]]:
     """The lines of Gemini CLI's log."""
     lines: list[dict[str, Any]] = [{"sessionId": id, "projectHash": "ab", "startTime": at(0), "kind": "main"}]
-    asked: dict[str, dict[str, Any]] = {}
+    calls: dict[str, dict[str, Any]] = {}
     for n, step in enumerate(steps):
         head = {"id": f"{ids}-{n}", "timestamp": at(n)}
         match step:
@@ -134,12 +134,12 @@ def gemini(steps: Sequence[Step], *, id: str = IDS["gemini"], ids: str = "g") ->
             case ("assistant", words):
                 lines.append({**head, "type": "gemini", "content": words, "thoughts": [{"subject": "hm"}]})
             case ("call", call, tool):
-                asked[call] = {**head, "type": "gemini", "content": "", "toolCalls": [{"id": call, "name": tool}]}
+                calls[call] = {**head, "type": "gemini", "content": "", "toolCalls": [{"id": call, "name": tool}]}
                 lines.append({**head, "type": "gemini", "content": ""})
             case ("result", call, text):
                 response = {"functionResponse": {"id": call, "response": {"output": text}}}
-                done = {**asked[call]["toolCalls"][0], "args": {}, "result": [response], "status": "success"}
-                lines += [{**asked[call], "toolCalls": [done]}, {**asked[call], "toolCalls": [done], "tokens": {}}]
+                done = {**calls[call]["toolCalls"][0], "args": {}, "result": [response], "status": "success"}
+                lines += [{**calls[call], "toolCalls": [done]}, {**calls[call], "toolCalls": [done], "tokens": {}}]
             case _:
                 kept = [{**line, "id": f"new-{line['id']}"} for line in lines if "id" in line][-2:]
                 snapshot = {
@@ -172,22 +172,24 @@ def written(folder: Path, agent: Agent, steps: Sequence[Step] = TALK, **about: s
     return path
 
 
-def heard_by(
+def records_of(
     records: Callable[[LogLine], Iterable[ImportedTurn | ImportedResult | ImportProblem]], *lines: Any
 ) -> list[ImportedTurn | ImportedResult | ImportProblem]:
-    """What the records of a format tell of lines that follow each other."""
+    """Return the records of consecutive lines of a log."""
     so_far, skipped = LogState(), SkippedParts()
-    return [one for n, value in enumerate(lines, 1) for one in records(LogLine(value, f"line {n}", so_far, skipped))]
+    return [
+        record for n, value in enumerate(lines, 1) for record in records(LogLine(value, f"line {n}", so_far, skipped))
+    ]
 
 
-# --- what a memory holds ----------------------------------------------------------------------------
+# --- the contents of a memory -----------------------------------------------------------------------
 
 
-def followed(home: Path, *paths: Path, live: bool = False, now: datetime = BEGAN, **asked: Any) -> list[FollowReport]:
-    """Follow logs into the memory at `home`, one after the other."""
+def followed(home: Path, *paths: Path, live: bool = False, now: datetime = BEGAN, **options: Any) -> list[FollowReport]:
+    """Follow logs in order, into the memory at `home`."""
 
     async def visit(memory: Memory) -> list[FollowReport]:
-        return [await follow_log(memory, path, live=live, now=lambda: now, **asked) for path in paths]
+        return [await follow_log(memory, path, live=live, now=lambda: now, **options) for path in paths]
 
     return in_memory(home, visit)
 
@@ -197,7 +199,7 @@ def turns(home: Path) -> dict[str, list[tuple[str, str]]]:
 
     async def visit(memory: Memory) -> dict[str, list[tuple[str, str]]]:
         return {
-            info.session: [(one.role, one.content) for one in await memory.session_turns(info.session, limit=1_000)]
+            info.session: [(turn.role, turn.content) for turn in await memory.session_turns(info.session, limit=1_000)]
             for info in await memory.sessions(limit=1_000)
         }
 
@@ -206,5 +208,5 @@ def turns(home: Path) -> dict[str, list[tuple[str, str]]]:
 
 def refs(home: Path) -> list[bytes]:
     """The raw bytes of every result that is kept."""
-    found = sorted((home / "spaces" / "default" / "refs").glob("*.md"))
-    return [path.read_bytes().split(b"\n---\n", 1)[1] for path in found]
+    files = sorted((home / "spaces" / "default" / "refs").glob("*.md"))
+    return [path.read_bytes().split(b"\n---\n", 1)[1] for path in files]

@@ -1,4 +1,4 @@
-"""Histories written to files in every shape, and what a memory holds after importing them."""
+"""Writes histories to files in every shape, imports them, and reads the stored turns."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def jsonl(values: Sequence[Any], *, end: str = "\n") -> bytes:
 
 @pytest.fixture
 def file(tmp_path: Path) -> Callable[..., Path]:
-    """Write a file; its mtime is long past, so that it is not taken for one being written."""
+    """Write a file with an old mtime, so that it does not look like a file that is being written."""
 
     def write(data: bytes, name: str = "history.jsonl", *, modified: int = 1_700_000_000) -> Path:
         path = tmp_path / name
@@ -44,16 +44,22 @@ def file(tmp_path: Path) -> Callable[..., Path]:
     return write
 
 
-def seen(path: Path, **asked: Any) -> Survey:
-    """What the first pass finds in a file."""
-    return survey(source_of(path), ImportOptions(**asked), on_read=lambda _: None)
+def survey_path(path: Path, **options: Any) -> Survey:
+    """Return the result of the first pass over a file."""
+    return survey(source_of(path), ImportOptions(**options), on_read=lambda _: None)
 
 
-def told(path: Path, **asked: Any) -> list[Any]:
-    """What a file tells, right and wrong."""
-    found = seen(path, **asked)
+def read_records(path: Path, **options: Any) -> list[Any]:
+    """Return all records of a file, with its problems."""
+    survey_report = survey_path(path, **options)
     return list(
-        records(source_of(path), ImportOptions(**asked), found.layout, skipped=found.skipped, on_read=lambda _: None)
+        records(
+            source_of(path),
+            ImportOptions(**options),
+            survey_report.layout,
+            skipped=survey_report.skipped,
+            on_read=lambda _: None,
+        )
     )
 
 
@@ -61,18 +67,18 @@ Records = Callable[[SourceValue, SkippedParts], Iterable[Any]]
 
 
 def without_results(records: Records, value: Any, skipped: SkippedParts | None = None) -> list[Any]:
-    """What the records of a format tell of a conversation, but for the results of its tools."""
-    found = records(SourceValue(value, "line 1, [0]"), skipped or SkippedParts())
-    return [one for one in found if not isinstance(one, ImportedResult)]
+    """Return the records of a conversation without its tool results."""
+    yielded = records(SourceValue(value, "line 1, [0]"), skipped or SkippedParts())
+    return [record for record in yielded if not isinstance(record, ImportedResult)]
 
 
-def results_alone(records: Records, value: Any) -> list[ImportedResult]:
-    found = records(SourceValue(value, "line 1, [0]"), SkippedParts())
-    return [one for one in found if isinstance(one, ImportedResult)]
+def only_results(records: Records, value: Any) -> list[ImportedResult]:
+    yielded = records(SourceValue(value, "line 1, [0]"), SkippedParts())
+    return [record for record in yielded if isinstance(record, ImportedResult)]
 
 
 class Killed(BaseException):
-    """Raised where a process would have been killed."""
+    """Raised instead of killing the process."""
 
 
 class Mortal:
@@ -97,27 +103,27 @@ class Mortal:
 def silent(doing: str, done: int, of: int) -> None: ...
 
 
-def brought(
-    home: Path, path: Path, *, lives: int | None = None, progress: Callable[..., None] = silent, **asked: Any
+def import_into(
+    home: Path, path: Path, *, lives: int | None = None, progress: Callable[..., None] = silent, **options: Any
 ) -> FileReport:
     """Import a file into the memory at `home`."""
     source = source_of(path)
 
     async def visit(memory: Memory) -> FileReport:
         into: Any = memory if lives is None else Mortal(memory, lives)
-        return await import_file(into, source, ImportOptions(**asked), now=NOW, progress=progress)
+        return await import_file(into, source, ImportOptions(**options), now=NOW, progress=progress)
 
     return in_memory(home, visit)
 
 
 def rows(home: Path) -> dict[str, list[Row]]:
-    """Every turn that is stored, by session, in order."""
+    """Return the stored turns of each session, in order."""
 
     async def visit(memory: Memory) -> dict[str, list[Row]]:
         return {
             info.session: [
-                (one.role, one.content, one.name, one.sha256, one.said_at)
-                for one in await memory.session_turns(info.session, limit=10_000)
+                (stored.role, stored.content, stored.name, stored.sha256, stored.said_at)
+                for stored in await memory.session_turns(info.session, limit=10_000)
             ]
             for info in sorted(await memory.sessions(limit=10_000), key=lambda info: info.session)
         }

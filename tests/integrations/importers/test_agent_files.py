@@ -36,8 +36,8 @@ def turns_of(path: Path, format: str) -> tuple[list[ImportedTurn], SkippedParts]
     form, skipped = table()[format], SkippedParts()
     assert form.load is not None
     values = [value for value in form.load(path) if isinstance(value, SourceValue)]
-    found = [record for value in values for record in form.records(value, skipped)]
-    return [record for record in found if isinstance(record, ImportedTurn)], skipped
+    records = [record for value in values for record in form.records(value, skipped)]
+    return [record for record in records if isinstance(record, ImportedTurn)], skipped
 
 
 def test_a_message_of_a_group_has_the_name_of_who_wrote_it(tmp_path: Path) -> None:
@@ -58,14 +58,16 @@ def test_a_session_that_was_deleted_is_not_found_in_a_folder(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("data", [b"\x00\x01" * 40, bytes(range(128, 256)), b"\n\x10plain"])
-def test_an_encrypted_conversation_is_refused_with_what_can_be_imported(data: bytes, tmp_path: Path) -> None:
+def test_the_error_about_an_encrypted_conversation_names_the_transcripts_that_can_be_imported(
+    data: bytes, tmp_path: Path
+) -> None:
     path = tmp_path / "55555555.pb"
     path.write_bytes(data)
     with pytest.raises(InvalidInput, match=r"encrypt their conversations.*transcript_full\.jsonl"):
         survey(source_of(path), ImportOptions(), on_read=lambda _: None)
 
 
-def test_a_bullet_has_its_headings_its_introduction_and_what_is_nested_in_it() -> None:
+def test_a_bullet_includes_its_headings_its_introduction_and_its_nested_lines() -> None:
     text = (
         "# Hive\n\n## Rules\nBefore\nwork:\n* Wear gloves.\n  - leather\n\n  Thick ones.\n* Smoke first.\n\n"
         "~~~\n# no heading\n~~~\n\n---\n\nAsk:\n\n### Deep ##\nEnd.\n"
@@ -86,11 +88,11 @@ def test_inner_fields_of_front_matter_are_read() -> None:
 
 def test_a_folder_of_notes_of_another_memory_is_read_whole_although_it_has_instructions(tmp_path: Path) -> None:
     (tmp_path / "AGENTS.md").write_text("Keep answers short.\n", encoding="utf-8")
-    with sources([tmp_path], "auto") as found:
-        assert [source.path.name for source in found if isinstance(source, ImportSource)] == ["AGENTS.md"]
+    with sources([tmp_path], "auto") as logs:
+        assert [source.path.name for source in logs if isinstance(source, ImportSource)] == ["AGENTS.md"]
     (tmp_path / "hive.md").write_text("---\ntitle: Hive\n---\n- [weight] 31 kg\n", encoding="utf-8")
-    with sources([tmp_path], "auto") as found:
-        assert [source.path for source in found if isinstance(source, ImportSource)] == [tmp_path]
+    with sources([tmp_path], "auto") as logs:
+        assert [source.path for source in logs if isinstance(source, ImportSource)] == [tmp_path]
 
 
 def test_a_line_that_openclaw_compressed_hides_nothing_before_it(tmp_path: Path) -> None:

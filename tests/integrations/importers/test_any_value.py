@@ -50,18 +50,18 @@ def holder(name: str, value: Any) -> Any:
     """Return a value in an object that the format may take for a conversation."""
     chat: Any = {"history": {"messages": value, "currentId": "a"}}
     inside = ("mapping", "chat_messages", "messages", "fragments", "docs", "memory_files", "results", "entities")
-    found = dict.fromkeys(inside, value) | {"chat": chat, "conversationId": "c", "info": value}
-    return value if table()[name].unit == "lines" else found
+    fields = dict.fromkeys(inside, value) | {"chat": chat, "conversationId": "c", "info": value}
+    return value if table()[name].unit == "lines" else fields
 
 
 @pytest.mark.parametrize("name", JSON_FORMATS)
 @given(value=json_values(KEYS))
 @settings(max_examples=25, deadline=None)
 def test_no_json_is_too_strange_for_a_format(name: str, value: Any) -> None:
-    for one in (value, holder(name, value), holder(name, {"a": {"message": value}}), holder(name, [value])):
-        table()[name].matches(one)
-        found = table()[name].records(SourceValue(one, "line 1"), SkippedParts())
-        assert all(isinstance(record, get_args(AnyRecord)) for record in found)
+    for source in (value, holder(name, value), holder(name, {"a": {"message": value}}), holder(name, [value])):
+        table()[name].matches(source)
+        yielded = table()[name].records(SourceValue(source, "line 1"), SkippedParts())
+        assert all(isinstance(record, get_args(AnyRecord)) for record in yielded)
 
 
 @pytest.mark.parametrize("name", LOADED_FORMATS)
@@ -77,8 +77,8 @@ def test_no_file_of_json_is_too_strange_for_a_format(
     path.write_text("\n".join(texts), encoding="utf-8")
     for loaded in form.load(path):
         if isinstance(loaded, SourceValue):
-            found = form.records(loaded, SkippedParts())
-            assert all(isinstance(record, get_args(AnyRecord)) for record in found)
+            yielded = form.records(loaded, SkippedParts())
+            assert all(isinstance(record, get_args(AnyRecord)) for record in yielded)
 
 
 @pytest.mark.parametrize("name", TEXT_FORMATS)
@@ -86,5 +86,5 @@ def test_no_file_of_json_is_too_strange_for_a_format(
 @settings(max_examples=25, deadline=None)
 def test_no_text_is_too_strange_for_a_format(name: str, text: str) -> None:
     table()[name].matches(text)
-    found = table()[name].records(SourceValue(text, "a.md"), SkippedParts())
-    assert all(isinstance(record, get_args(AnyRecord)) for record in found)
+    yielded = table()[name].records(SourceValue(text, "a.md"), SkippedParts())
+    assert all(isinstance(record, get_args(AnyRecord)) for record in yielded)

@@ -1,4 +1,4 @@
-"""What is told of a ChatGPT export: the way to the last message, the words of two, and how much was left out."""
+"""Records of a ChatGPT export: the path to the last message, and the counts of skipped messages."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from mcp_memory.integrations.importers.records import (
     ImportProblem,
     SkippedParts,
 )
-from tests.integrations.importers.conftest import brought, contents, results_alone, without_results
+from tests.integrations.importers.conftest import contents, import_into, only_results, without_results
 from tests.json_values import json_values
 
 EXPORT = json.loads((Path(__file__).parents[3] / "fixtures/exports/chatgpt.json").read_text(encoding="utf-8"))
 
 
 def of(value: Any, skipped: SkippedParts | None = None) -> list[Any]:
-    """The turns of a conversation, and what is wrong in it."""
+    """Return the turns and problems of a conversation."""
     return without_results(chatgpt_records, value, skipped)
 
 
 def results(value: Any) -> list[ImportedResult]:
-    return results_alone(chatgpt_records, value)
+    return only_results(chatgpt_records, value)
 
 
-def said(value: Any) -> list[tuple[str, str]]:
-    return [(one.role, one.content) for one in of(value) if one.name != "title"]
+def turns_of(value: Any) -> list[tuple[str, str]]:
+    return [(record.role, record.content) for record in of(value) if record.name != "title"]
 
 
 def message(content: Any, *, role: str = "user", **more: Any) -> dict[str, Any]:
@@ -46,14 +46,16 @@ def message(content: Any, *, role: str = "user", **more: Any) -> dict[str, Any]:
 
 def chain(*messages: Any, **more: Any) -> dict[str, Any]:
     """A conversation without branches, with nothing that it could be without."""
-    nodes = {f"n{nth}": {"message": one, "parent": f"n{nth - 1}" if nth else None} for nth, one in enumerate(messages)}
+    nodes = {
+        f"n{nth}": {"message": entry, "parent": f"n{nth - 1}" if nth else None} for nth, entry in enumerate(messages)
+    }
     return {"mapping": nodes, **more}
 
 
-def test_the_way_to_the_last_message_is_told_and_the_rest_is_counted() -> None:
+def test_the_path_to_the_last_message_is_imported_and_the_other_messages_are_counted() -> None:
     skipped = SkippedParts()
-    found = [one for one in of(EXPORT[0], skipped) if isinstance(one, ImportedTurn)]
-    assert [(one.role, one.name, one.content) for one in found] == [
+    records = [record for record in of(EXPORT[0], skipped) if isinstance(record, ImportedTurn)]
+    assert [(record.role, record.name, record.content) for record in records] == [
         ("system", "title", "Glaze for cone 6"),
         ("user", None, "Which glaze fires well at cone 6? My kiln is a Rohde Ecotop 60."),
         (
@@ -69,7 +71,7 @@ def test_the_way_to_the_last_message_is_told_and_the_rest_is_counted() -> None:
 
 
 def test_a_turn_has_the_id_and_the_time_of_its_message_and_the_session_of_its_conversation() -> None:
-    first = next(one for one in of(EXPORT[0]) if isinstance(one, ImportedTurn) and one.role == "user")
+    first = next(record for record in of(EXPORT[0]) if isinstance(record, ImportedTurn) and record.role == "user")
     id = "45cf8aa4-059a-41e1-b527-e27951c34250"
     assert first == ImportedTurn(
         where=f"line 1, [0].mapping.{id}",
@@ -84,22 +86,22 @@ def test_a_turn_has_the_id_and_the_time_of_its_message_and_the_session_of_its_co
     )
 
 
-def test_what_was_said_aloud_is_told_as_words() -> None:
-    assert said(EXPORT[1]) == [
+def test_voice_notes_are_imported_as_words() -> None:
+    assert turns_of(EXPORT[1]) == [
         ("user", "When is the market in Matosinhos?"),
         ("assistant", "Every first Saturday, from nine."),
     ]
 
 
-def test_a_conversation_that_is_not_to_be_remembered_is_not_told() -> None:
+def test_a_conversation_marked_as_not_to_be_remembered_is_skipped() -> None:
     skipped = SkippedParts()
     assert of(EXPORT[2], skipped) == []
     assert skipped.left_out == {"conversations marked as not to be remembered": 1}
 
 
 @pytest.mark.parametrize("name", [None, "", "  ", "New chat", 7])
-def test_a_conversation_without_a_title_of_its_own_is_told_without_one(name: Any) -> None:
-    assert [one.content for one in of(chain(message("hi"), title=name))] == ["hi"]
+def test_a_conversation_without_a_title_is_imported_without_a_title_turn(name: Any) -> None:
+    assert [record.content for record in of(chain(message("hi"), title=name))] == ["hi"]
 
 
 @pytest.mark.parametrize("current", [None, "gone", 3])
@@ -107,23 +109,23 @@ def test_without_a_last_message_the_newest_leaf_is_taken(current: Any) -> None:
     talk = chain(message("hi"), message("old", role="assistant", create_time=1.7e9), current_node=current)
     talk["mapping"]["new"] = {"message": message("new", role="assistant", create_time=1.8e9), "parent": "n0"}
     talk["mapping"]["undated"] = {"message": message("undated", role="assistant"), "parent": "n0"}
-    assert [text for _, text in said(talk)] == ["hi", "new"]
+    assert [text for _, text in turns_of(talk)] == ["hi", "new"]
 
 
-def test_a_tree_may_be_told_by_its_children_alone() -> None:
+def test_a_tree_may_be_given_by_its_children_alone() -> None:
     talk = {
         "mapping": {"b": {"message": message("two")}, "a": {"message": message("one"), "children": ["b", None]}},
         "current_node": "b",
     }
-    assert [text for _, text in said(talk)] == ["one", "two"]
+    assert [text for _, text in turns_of(talk)] == ["one", "two"]
 
 
 def test_a_ring_of_messages_ends() -> None:
     talk = {"mapping": {"a": {"message": message("one"), "parent": "b"}, "b": {"parent": "a"}}, "current_node": "a"}
-    assert [text for _, text in said(talk)] == ["one"]
+    assert [text for _, text in turns_of(talk)] == ["one"]
 
 
-def test_what_tools_answered_is_told_with_its_call_and_as_it_is() -> None:
+def test_tool_results_have_their_calls_and_are_unchanged() -> None:
     browsed, printed = results(EXPORT[0])
     called = '{"search_query":[{"q":"floating blue cone 6"}]}'
     assert (browsed.tool, browsed.arguments, browsed.text) == ("web.run", called, "L0: Floating Blue")
@@ -139,12 +141,12 @@ def test_what_tools_answered_is_told_with_its_call_and_as_it_is() -> None:
     )
 
 
-def test_a_talk_of_thousands_of_messages_is_told_whole() -> None:
+def test_a_conversation_of_thousands_of_messages_is_imported_whole() -> None:
     assert len(of(chain(*(message(str(nth)) for nth in range(5_000))))) == 5_000
 
 
 @pytest.mark.parametrize(
-    ("one", "why"),
+    ("entry", "why"),
     [
         (message("x", role="system"), HIDDEN),
         (message("x", role="critic"), HIDDEN),
@@ -158,9 +160,11 @@ def test_a_talk_of_thousands_of_messages_is_told_whole() -> None:
         (message({"content_type": "thoughts", "thoughts": []}, role="assistant"), THOUGHTS),
     ],
 )
-def test_what_is_no_word_of_the_talk_is_counted_by_what_it_is(one: dict[str, Any], why: str) -> None:
+def test_messages_that_are_not_part_of_the_conversation_are_counted_by_category(
+    entry: dict[str, Any], why: str
+) -> None:
     skipped = SkippedParts()
-    assert [turn.content for turn in of(chain(message("hi"), one), skipped)] == ["hi"]
+    assert [turn.content for turn in of(chain(message("hi"), entry), skipped)] == ["hi"]
     assert skipped.left_out == {why: 1}
 
 
@@ -177,7 +181,7 @@ def test_what_is_no_word_of_the_talk_is_counted_by_what_it_is(one: dict[str, Any
     ],
 )
 def test_texts_are_found_in_every_kind_of_content(content: Any, text: str) -> None:
-    assert said(chain(message(content, role="assistant", recipient="all"))) == [("assistant", text)]
+    assert turns_of(chain(message(content, role="assistant", recipient="all"))) == [("assistant", text)]
 
 
 @pytest.mark.parametrize(
@@ -194,20 +198,20 @@ def test_texts_are_found_in_every_kind_of_content(content: Any, text: str) -> No
     ],
 )
 def test_marks_of_the_page_are_shown_as_the_page_does(given_text: str, shown: str) -> None:
-    assert said(chain(message(given_text))) == [("user", shown)]
+    assert turns_of(chain(message(given_text))) == [("user", shown)]
 
 
 @pytest.mark.parametrize("value", [None, 7, "x", [], {}, {"messages": []}])
-def test_what_is_no_conversation_is_told_as_wrong(value: Any) -> None:
-    [found] = of(value)
-    assert isinstance(found, ImportProblem)
-    assert "has to be a conversation of ChatGPT" in str(found)
+def test_a_value_that_is_not_a_conversation_is_a_problem(value: Any) -> None:
+    [problem] = of(value)
+    assert isinstance(problem, ImportProblem)
+    assert "has to be a conversation of ChatGPT" in str(problem)
     assert not FORMAT.matches(value)
 
 
-def test_a_message_that_is_too_large_is_told_as_wrong() -> None:
-    [found] = of(chain(message("x" * 5_000_000)))
-    assert str(found) == "line 1, [0].mapping.n0: is larger than 4 MiB. Pass over it with --skip-bad."
+def test_a_message_that_is_too_large_is_a_problem() -> None:
+    [problem] = of(chain(message("x" * 5_000_000)))
+    assert str(problem) == "line 1, [0].mapping.n0: is larger than 4 MiB. Pass over it with --skip-bad."
 
 
 keys = ["message", "parent", "children", "author", "role", "content", "content_type", "parts", "text", "metadata"]
@@ -217,17 +221,17 @@ nodes = st.dictionaries(
 
 
 @given(st.dictionaries(st.sampled_from("abc"), json_values() | nodes | st.builds(dict, message=nodes)), json_values())
-def test_whatever_stands_in_a_conversation_it_is_told_or_passed_over(mapping: dict[str, Any], other: Any) -> None:
+def test_any_conversation_yields_only_turns_and_problems(mapping: dict[str, Any], other: Any) -> None:
     value = {"mapping": mapping, "current_node": other, "title": other, "id": other, "create_time": other}
-    assert all(isinstance(one, ImportedTurn | ImportProblem) for one in of(value))
+    assert all(isinstance(record, ImportedTurn | ImportProblem) for record in of(value))
 
 
 def test_an_export_is_stored_once_and_what_was_added_to_it_later(tmp_path: Path) -> None:
     home, path = tmp_path / "home", tmp_path / "conversations.json"
     path.write_text(json.dumps(EXPORT[:1]), encoding="utf-8")
-    first = brought(home, path)
+    first = import_into(home, path)
     path.write_text(json.dumps(EXPORT), encoding="utf-8")
-    second = brought(home, path)
+    second = import_into(home, path)
     assert (first.stored, second.stored, second.duplicates) == (6, 2, 6)
     assert (second.kept, second.small) == (0, 2)
     assert {session: len(talk) for session, talk in contents(home).items()} == {

@@ -1,4 +1,4 @@
-"""What is told of a Claude.ai export: the way to the last message, its words and what was attached to them."""
+"""Records of a Claude.ai export: the path to the last message, its words and attachments."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from mcp_memory.integrations.importers.records import (
     ImportProblem,
     SkippedParts,
 )
-from tests.integrations.importers.conftest import brought, results_alone, without_results
+from tests.integrations.importers.conftest import import_into, only_results, without_results
 from tests.json_values import json_values
 
 EXPORT = json.loads((Path(__file__).parents[3] / "fixtures/exports/claude-ai.json").read_text(encoding="utf-8"))
 
 
 def of(value: Any, skipped: SkippedParts | None = None) -> list[Any]:
-    """The turns of a conversation, and what is wrong in it."""
+    """Return the turns and problems of a conversation."""
     return without_results(FORMAT.records, value, skipped)
 
 
 def results(value: Any) -> list[ImportedResult]:
-    return results_alone(FORMAT.records, value)
+    return only_results(FORMAT.records, value)
 
 
 def message(text: str, *, sender: str = "human", **more: Any) -> dict[str, Any]:
@@ -40,12 +40,12 @@ def message(text: str, *, sender: str = "human", **more: Any) -> dict[str, Any]:
 
 
 def words(*messages: Any, **more: Any) -> list[str]:
-    return [one.content for one in of({"chat_messages": list(messages), **more})]
+    return [record.content for record in of({"chat_messages": list(messages), **more})]
 
 
-def test_the_way_to_the_last_message_is_told_and_the_rest_is_counted() -> None:
+def test_the_path_to_the_last_message_is_imported_and_the_other_messages_are_counted() -> None:
     skipped = SkippedParts()
-    assert [(one.role, one.name, one.content) for one in of(EXPORT[0], skipped)] == [
+    assert [(record.role, record.name, record.content) for record in of(EXPORT[0], skipped)] == [
         ("system", "title", "Letter to the landlord"),
         (
             "user",
@@ -80,8 +80,8 @@ def test_a_turn_has_the_id_and_the_time_of_its_message_and_the_session_of_its_co
     )
 
 
-def test_an_old_export_without_parts_and_parents_is_told_in_its_order() -> None:
-    assert [(one.role, one.content) for one in of(EXPORT[1])] == [
+def test_an_old_export_without_parts_and_parents_is_read_in_its_order() -> None:
+    assert [(record.role, record.content) for record in of(EXPORT[1])] == [
         ("user", "How do I say kiln in Portuguese?"),
         ("assistant", "Forno."),
     ]
@@ -91,7 +91,7 @@ def test_a_conversation_that_never_began_holds_nothing() -> None:
     assert of(EXPORT[2]) == []
 
 
-def test_the_leaf_that_the_export_names_is_the_last_message_and_else_the_newest_wherever_it_stands() -> None:
+def test_the_last_message_is_the_leaf_that_the_export_names_or_the_newest_leaf() -> None:
     talk = [
         message("one", uuid="a"),
         message("two", uuid="b", parent_message_uuid="a", created_at="2026-01-01T00:00:00Z"),
@@ -102,7 +102,7 @@ def test_the_leaf_that_the_export_names_is_the_last_message_and_else_the_newest_
     assert words(*talk, current_leaf_message_uuid="gone") == ["one", "two, edited"]
 
 
-def test_a_message_whose_parent_is_not_there_answers_the_one_before_it() -> None:
+def test_a_message_whose_parent_is_missing_answers_the_message_before_it() -> None:
     talk = [message("one", uuid="a"), message("two", uuid="b", parent_message_uuid="gone"), message("three")]
     assert words(*talk) == ["one", "two", "three"]
 
@@ -113,15 +113,15 @@ def test_a_ring_of_messages_ends() -> None:
     assert sorted(words(*ring)) == ["a", "b"]
 
 
-def test_what_is_attached_is_kept_up_to_a_limit_and_the_cut_is_told() -> None:
+def test_attached_texts_are_kept_up_to_a_limit_and_a_cut_is_noted() -> None:
     skipped = SkippedParts()
     files = [
         {"file_name": "a.txt", "extracted_content": "x" * (ATTACHED_CHARS - 5)},
         {"file_name": "b.txt", "extracted_content": "y" * 12},
         {"file_name": "c.txt", "extracted_content": "z"},
     ]
-    [found] = of({"chat_messages": [message("read", attachments=files)]}, skipped)
-    lines = found.content.split("\n")
+    [turn] = of({"chat_messages": [message("read", attachments=files)]}, skipped)
+    lines = turn.content.split("\n")
     assert [line[:30] for line in lines] == [
         "read",
         "[attached: a.txt]",
@@ -151,7 +151,7 @@ def test_words_are_those_of_the_parts_and_of_the_text_where_there_is_none(conten
     assert words(message("text", content=content)) == [text]
 
 
-def test_what_tools_answered_and_what_was_written_with_one_is_told() -> None:
+def test_tool_results_and_documents_written_with_a_tool_are_imported() -> None:
     written, answered = results(EXPORT[0])
     assert written == ImportedResult(
         where="line 1, [0].chat_messages[3]",
@@ -165,7 +165,7 @@ def test_what_tools_answered_and_what_was_written_with_one_is_told() -> None:
     assert (answered.tool, answered.text, answered.call) == ("artifacts", "OK", "toolu_01Ab-result")
     assert answered.arguments["content"] == written.text
     plain = {"type": "tool_result", "content": "as a string"}
-    assert [one.text for one in results({"uuid": "c", "chat_messages": [message("", content=[plain])]})] == [
+    assert [record.text for record in results({"uuid": "c", "chat_messages": [message("", content=[plain])]})] == [
         "as a string"
     ]
 
@@ -189,8 +189,8 @@ def test_large_results_are_kept_once_and_those_of_this_memory_never(tmp_path: Pa
     talk = {"uuid": "c", "chat_messages": [message("", sender="assistant", uuid="m", content=parts)]}
     home, path = tmp_path / "home", tmp_path / "conversations.json"
     path.write_text(json.dumps([talk]), encoding="utf-8")
-    done = [brought(home, path, again=True) for _ in range(2)]
-    assert [(one.stored, one.kept, one.small) for one in done] == [(1, 2, 0), (0, 0, 0)]
+    done = [import_into(home, path, again=True) for _ in range(2)]
+    assert [(report.stored, report.kept, report.small) for report in done] == [(1, 2, 0), (0, 0, 0)]
     assert "results of this memory's tools (1)" in done[0].notes[-1]
     assert sorted(file.read_text().split("\n---\n")[1] for file in home.glob("spaces/*/refs/*")) == [long, long + "!"]
 
@@ -202,10 +202,10 @@ def test_a_message_of_neither_of_the_two_is_counted() -> None:
 
 
 @pytest.mark.parametrize("value", [None, 7, "x", [], {}, {"messages": []}])
-def test_what_is_no_conversation_is_told_as_wrong(value: Any) -> None:
-    [found] = of(value)
-    assert isinstance(found, ImportProblem)
-    assert "has to be a conversation of Claude.ai" in str(found)
+def test_a_value_that_is_not_a_conversation_is_a_problem(value: Any) -> None:
+    [problem] = of(value)
+    assert isinstance(problem, ImportProblem)
+    assert "has to be a conversation of Claude.ai" in str(problem)
     assert not FORMAT.matches(value)
 
 
@@ -214,21 +214,21 @@ messages = st.dictionaries(st.sampled_from(fields), json_values() | st.sampled_f
 
 
 @given(st.lists(json_values() | messages, max_size=5), json_values())
-def test_whatever_stands_in_a_conversation_it_is_told_or_passed_over(talk: list[Any], other: Any) -> None:
+def test_any_conversation_yields_only_turns_and_problems(talk: list[Any], other: Any) -> None:
     value = {"chat_messages": talk, "uuid": other, "name": other, "created_at": other}
     assert all(
-        isinstance(one, ImportedTurn | ImportProblem) for one in of({**value, "current_leaf_message_uuid": other})
+        isinstance(record, ImportedTurn | ImportProblem) for record in of({**value, "current_leaf_message_uuid": other})
     )
 
 
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=30))
-def test_of_any_tree_one_way_from_a_root_is_told_and_the_rest_is_counted(parents: list[int]) -> None:
+def test_of_any_tree_one_path_from_a_root_is_imported_and_the_others_are_counted(parents: list[int]) -> None:
     talk = [
         message(str(nth), uuid=str(nth), parent_message_uuid=str(parent % nth) if nth else None)
         for nth, parent in enumerate(parents)
     ]
     skipped = SkippedParts()
-    path = [int(one.content) for one in of({"chat_messages": talk}, skipped)]
+    path = [int(record.content) for record in of({"chat_messages": talk}, skipped)]
     assert path[0] == 0
     assert path[-1] == len(parents) - 1
     assert all(parents[nth] % nth == before for before, nth in pairwise(path))

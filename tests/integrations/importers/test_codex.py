@@ -9,7 +9,7 @@ import pytest
 
 from mcp_memory.integrations.importers.agent_logs import codex_records, is_codex_line
 from mcp_memory.integrations.importers.records import ImportedResult, ImportedTurn
-from tests.integrations.importers.agents import at, heard_by
+from tests.integrations.importers.agents import at, records_of
 
 BESIDE = "internal_chat_message_metadata_passthrough"
 
@@ -19,7 +19,7 @@ def line(kind: str, **payload: Any) -> dict[str, Any]:
 
 
 def message(role: str, *words: str, **more: Any) -> dict[str, Any]:
-    parts = [{"type": "input_text" if role == "user" else "output_text", "text": one} for one in words]
+    parts = [{"type": "input_text" if role == "user" else "output_text", "text": text} for text in words]
     return line("response_item", type="message", role=role, content=parts, **more)
 
 
@@ -27,30 +27,30 @@ META = line("session_meta", id="c1", source="cli")
 TURN = line("turn_context", turn_id="t1")
 
 
-heard = partial(heard_by, codex_records)
+records = partial(records_of, codex_records)
 
 
-def said(*lines: Any) -> list[tuple[str, str, str | None]]:
-    return [(one.role, one.content, one.id) for one in heard(*lines) if isinstance(one, ImportedTurn)]
+def turns_of(*lines: Any) -> list[tuple[str, str, str | None]]:
+    return [(record.role, record.content, record.id) for record in records(*lines) if isinstance(record, ImportedTurn)]
 
 
 def test_messages_are_known_by_their_turn_and_their_id_or_place_in_it() -> None:
-    given = [message("user", "Hello"), message("assistant", "Hi!", id="msg_1"), message("assistant", "Done.")]
+    messages = [message("user", "Hello"), message("assistant", "Hi!", id="msg_1"), message("assistant", "Done.")]
     first = [("user", "Hello", "t1/1"), ("assistant", "Hi!", "t1/msg_1"), ("assistant", "Done.", "t1/3")]
-    assert said(META, TURN, *given) == first
+    assert turns_of(META, TURN, *messages) == first
     next_turn = line("event_msg", type="task_started", turn_id="t2")
-    assert said(META, TURN, given[0], next_turn, given[0])[1] == ("user", "Hello", "t2/1")
+    assert turns_of(META, TURN, messages[0], next_turn, messages[0])[1] == ("user", "Hello", "t2/1")
 
 
 def test_a_fork_that_copies_its_parents_lines_gives_them_the_same_ids() -> None:
     parent = [META, TURN, message("user", "Hello"), message("assistant", "Hi!")]
     fork = [line("session_meta", id="c2", forked_from_id="c1"), *parent]
-    assert said(*fork) == said(*parent)
-    assert {one.session for one in heard(*fork) if isinstance(one, ImportedTurn)} == {"c2"}
+    assert turns_of(*fork) == turns_of(*parent)
+    assert {record.session for record in records(*fork) if isinstance(record, ImportedTurn)} == {"c2"}
 
 
 @pytest.mark.parametrize(
-    "given",
+    "item",
     [
         pytest.param(message("developer", "Be brief."), id="instructions"),
         pytest.param(message("user", "<environment_context>\n<cwd>/x</cwd>\n</environment_context>"), id="environment"),
@@ -68,30 +68,30 @@ def test_a_fork_that_copies_its_parents_lines_gives_them_the_same_ids() -> None:
         pytest.param({"timestamp": at(0), "type": "response_item", "payload": 5}, id="an odd item"),
     ],
 )
-def test_what_nobody_said_is_no_turn(given: dict[str, Any]) -> None:
-    assert heard(META, TURN, given) == []
+def test_lines_without_words_of_a_person_or_model_are_not_turns(item: dict[str, Any]) -> None:
+    assert records(META, TURN, item) == []
 
 
 @pytest.mark.parametrize("about", [{"source": {"subagent": "review"}}, {"thread_source": "subagent"}])
 def test_nothing_is_taken_of_a_sub_agent(about: dict[str, Any]) -> None:
-    assert heard(line("session_meta", id="c1", **about), TURN, message("user", "Hello")) == []
+    assert records(line("session_meta", id="c1", **about), TURN, message("user", "Hello")) == []
 
 
-def test_a_result_is_told_whole_first_and_then_as_the_model_saw_it() -> None:
+def test_a_result_is_yielded_whole_first_and_then_as_the_model_saw_it() -> None:
     call = line("response_item", type="function_call", name="exec_command", call_id="c", arguments='{"cmd": "ls"}')
     whole = line(
         "event_msg", type="item_completed", item={"type": "CommandExecution", "id": "c", "aggregated_output": "a\nb"}
     )
     shown = line("response_item", type="function_call_output", call_id="c", output="Exit code 0\na")
-    results = [one for one in heard(META, call, whole, shown) if isinstance(one, ImportedResult)]
-    assert [(one.text, one.tool, one.arguments) for one in results] == [
+    results = [record for record in records(META, call, whole, shown) if isinstance(record, ImportedResult)]
+    assert [(record.text, record.tool, record.arguments) for record in results] == [
         ("a\nb", "exec_command", {"cmd": "ls"}),
         ("Exit code 0\na", "exec_command", {"cmd": "ls"}),
     ]
 
 
 def test_a_tool_of_a_server_is_named_with_its_server() -> None:
-    asked = {
+    call = {
         "type": "function_call",
         "name": "list_notes",
         "namespace": "mcp__notes",
@@ -100,19 +100,19 @@ def test_a_tool_of_a_server_is_named_with_its_server() -> None:
     }
     parts = [{"type": "input_text", "text": "one"}, {"type": "input_image", "image_url": "data:"}]
     shown = line("response_item", type="function_call_output", call_id="c", output=parts)
-    (result,) = heard(META, line("response_item", **asked), shown)
+    (result,) = records(META, line("response_item", **call), shown)
     assert isinstance(result, ImportedResult)
     assert (result.tool, result.text) == ("mcp__notes__list_notes", "one")
     item = {"type": "McpToolCall", "id": "d", "server": "notes", "tool": "list_notes", "arguments": {"n": 1}}
     ended = line(
         "event_msg", type="item_completed", item={**item, "result": {"content": [{"type": "text", "text": "two"}]}}
     )
-    (alone,) = heard(META, ended)
+    (alone,) = records(META, ended)
     assert isinstance(alone, ImportedResult)
     assert (alone.tool, alone.arguments, alone.text) == ("mcp__notes__list_notes", {"n": 1}, "two")
 
 
-def test_other_calls_and_arguments_that_are_no_json_are_told_as_they_are() -> None:
+def test_other_calls_and_arguments_that_are_not_json_are_imported_unchanged() -> None:
     patch = line("response_item", type="custom_tool_call", name="apply_patch", call_id="p", input="*** Begin Patch")
     shell = line("response_item", type="local_shell_call", call_id="s", action={"type": "exec", "command": ["ls"]})
     odd = line("response_item", type="function_call", name="x", call_id="o", arguments="{")
@@ -121,26 +121,26 @@ def test_other_calls_and_arguments_that_are_no_json_are_told_as_they_are() -> No
         line("response_item", type="function_call_output", call_id="s", output={"content": "a", "success": True}),
         line("response_item", type="function_call_output", call_id="o", output="b"),
     ]
-    results = [one for one in heard(META, patch, shell, odd, *answers) if isinstance(one, ImportedResult)]
-    assert [(one.tool, one.arguments, one.text) for one in results] == [
+    results = [record for record in records(META, patch, shell, odd, *answers) if isinstance(record, ImportedResult)]
+    assert [(record.tool, record.arguments, record.text) for record in results] == [
         ("apply_patch", "*** Begin Patch", "Done"),
         ("shell", {"type": "exec", "command": ["ls"]}, "a"),
         ("x", "{", "b"),
     ]
 
 
-def test_a_compaction_is_a_summary_without_what_introduces_it() -> None:
+def test_a_compaction_is_stored_as_a_summary_without_its_introduction() -> None:
     before = "Another language model started to solve this problem and so on. Use it with your own analysis:\n"
-    (turn,) = heard(META, line("compacted", message=f"{before}Summary: three berths."))
+    (turn,) = records(META, line("compacted", message=f"{before}Summary: three berths."))
     assert isinstance(turn, ImportedTurn)
     assert (turn.role, turn.name, turn.content) == ("system", "summary", "Summary: three berths.")
     item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": f"{before}Three berths."}]}
-    (said,) = heard(META, line("response_item", **item))
-    assert isinstance(said, ImportedTurn)
-    assert (said.role, said.name, said.content) == ("system", "summary", "Three berths.")
-    assert heard(META, line("compacted", message="", replacement_history=[])) == []
+    (summary,) = records(META, line("response_item", **item))
+    assert isinstance(summary, ImportedTurn)
+    assert (summary.role, summary.name, summary.content) == ("system", "summary", "Three berths.")
+    assert records(META, line("compacted", message="", replacement_history=[])) == []
 
 
 @pytest.mark.parametrize("value", [5, {"type": "message", "payload": {}}, {"type": "response_item", "payload": "x"}])
-def test_other_histories_are_not_taken_for_such_a_log(value: Any) -> None:
+def test_other_histories_are_not_recognised_as_such_a_log(value: Any) -> None:
     assert not is_codex_line(value)

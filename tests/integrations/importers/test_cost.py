@@ -22,8 +22,8 @@ File = Callable[..., Path]
 AT = datetime(2026, 5, 7, tzinfo=UTC)
 
 
-def settings(**given: Any) -> Settings:
-    return load_settings({}, home="unused", **{"llm": "test/model", **given})
+def settings(**options: Any) -> Settings:
+    return load_settings({}, home="unused", **{"llm": "test/model", **options})
 
 
 def size_of(turns: int, *, sessions: int = 1, words: int = 20, batch_turns: int = 10) -> HistorySize:
@@ -38,11 +38,11 @@ def a_thousandth(model: str, prompt_tokens: int, completion_tokens: int) -> floa
     return (prompt_tokens + 5 * completion_tokens) / 1000
 
 
-def seen(path: Path, *, files: list[Imported] | None = None, **given: Any) -> FileReport:
+def preview(path: Path, *, files: list[Imported] | None = None, **options: Any) -> FileReport:
     return preview_file(
         source_of(path),
         ImportOptions(),
-        settings(**given),
+        settings(**options),
         price=a_thousandth,
         files=files or [],
         progress=lambda *_: None,
@@ -51,9 +51,9 @@ def seen(path: Path, *, files: list[Imported] | None = None, **given: Any) -> Fi
 
 def test_it_grows_with_turns_and_with_their_length() -> None:
     def tokens(**size: int) -> int:
-        found = estimate_cost(size_of(**size), settings(), a_thousandth)  # type: ignore[arg-type]
-        assert found is not None
-        return found.prompt_tokens
+        estimate = estimate_cost(size_of(**size), settings(), a_thousandth)  # type: ignore[arg-type]
+        assert estimate is not None
+        return estimate.prompt_tokens
 
     base = tokens(turns=200)
     assert tokens(turns=400) > 1.8 * base
@@ -79,30 +79,30 @@ def test_the_tokens_of_a_long_history_are_estimated_from_a_share_of_it() -> None
 
 
 def test_it_is_priced_stage_by_stage_and_says_how_long_the_caps_make_it_take() -> None:
-    asked: list[str] = []
+    models: list[str] = []
 
     def priced(model: str, prompt_tokens: int, completion_tokens: int) -> float | None:
-        asked.append(model)
+        models.append(model)
         return 0.25
 
-    found = estimate_cost(size_of(100), settings(llm_scenes="test/better", llm_daily_tokens=10_000), priced)
-    assert found is not None
-    assert (asked, found.price) == (["test/model", "test/model", "test/better", "test/model"], 1.0)
-    total = found.prompt_tokens + found.completion_tokens
-    assert found.days == -(-total // 10_000)
+    estimate = estimate_cost(size_of(100), settings(llm_scenes="test/better", llm_daily_tokens=10_000), priced)
+    assert estimate is not None
+    assert (models, estimate.price) == (["test/model", "test/model", "test/better", "test/model"], 1.0)
+    total = estimate.prompt_tokens + estimate.completion_tokens
+    assert estimate.days == -(-total // 10_000)
     by_hour = estimate_cost(size_of(100), settings(llm_hourly_tokens=100), priced)
     assert by_hour is not None
     assert by_hour.days == -(-total // 2_400)
 
 
-def test_what_is_not_known_is_not_made_up() -> None:
-    found = estimate_cost(size_of(10), settings(llm_daily_tokens=0), lambda *_: None)
-    assert found is not None
-    assert (found.price, found.days) == (None, None)
+def test_missing_fields_are_not_invented() -> None:
+    estimate = estimate_cost(size_of(10), settings(llm_daily_tokens=0), lambda *_: None)
+    assert estimate is not None
+    assert (estimate.price, estimate.days) == (None, None)
     assert estimate_cost(size_of(10), settings(llm="none"), a_thousandth) is None
 
 
-def test_noise_and_what_tools_said_is_not_read() -> None:
+def test_noise_and_tool_results_are_not_counted_in_the_cost() -> None:
     size = HistorySize(10)
     for role, content in (("user", "Hello!"), ("user", "I moved to Porto."), ("tool", "exit 0"), ("system", "Be kind")):
         size.add("s", NewTurn(role=role, content=content, said_at=AT))  # type: ignore[arg-type]
@@ -113,24 +113,24 @@ def test_a_dry_run_says_what_would_be_stored(file: File) -> None:
     path = file(
         jsonl([turn("I moved to Porto.", said_at=AT.isoformat()), turn("Hello!", session="b", said_at=AT.isoformat())])
     )
-    found = seen(path, llm="none")
-    assert found == FileReport(file=str(path), state="seen", turns=2, sessions=2, first=AT, last=AT, noise=1)
+    report = preview(path, llm="none")
+    assert report == FileReport(file=str(path), state="seen", turns=2, sessions=2, first=AT, last=AT, noise=1)
 
 
 def test_a_dry_run_refuses_what_an_import_would_and_knows_what_it_knows(file: File) -> None:
-    assert seen(file(b'{"role": "user"}\n{"role": "user", "content": "a"}\n')).state == "refused"
+    assert preview(file(b'{"role": "user"}\n{"role": "user", "content": "a"}\n')).state == "refused"
     with pytest.raises(InvalidInput, match="looks like text without JSON"):
-        seen(file(b"nonsense\n"))
+        preview(file(b"nonsense\n"))
     path = file(jsonl([turn("a")]))
-    known = Imported(path=str(path), sha256="", modified=1_700_000_000_000, turns=1, at=AT)
-    assert seen(path, files=[known]).state == "known"
-    assert seen(path, files=[Imported(path="", sha256="", modified=0, turns=1, at=AT)]).state == "seen"
+    imported = Imported(path=str(path), sha256="", modified=1_700_000_000_000, turns=1, at=AT)
+    assert preview(path, files=[imported]).state == "known"
+    assert preview(path, files=[Imported(path="", sha256="", modified=0, turns=1, at=AT)]).state == "seen"
 
 
 @pytest.mark.slow
 def test_litellm_knows_the_price_of_common_models_and_of_no_other() -> None:
-    known = price("gpt-4o-mini", 1_000_000, 100_000)
-    assert known is not None
-    assert 0.01 < known < 10
+    dollars = price("gpt-4o-mini", 1_000_000, 100_000)
+    assert dollars is not None
+    assert 0.01 < dollars < 10
     assert price("nobody/knows-this", 1000, 10) is None
     assert price("openrouter/nobody/knows-this", 1000, 10) is None

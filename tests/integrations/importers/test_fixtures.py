@@ -70,9 +70,9 @@ def folder_of(fixture: str) -> Path:
 
 
 def files(fixture: str) -> list[ImportSource]:
-    with sources([folder_of(fixture)], "auto") as found:
-        assert all(isinstance(source, ImportSource) for source in found), found
-        return [source for source in found if isinstance(source, ImportSource)]
+    with sources([folder_of(fixture)], "auto") as sources_of_fixture:
+        assert all(isinstance(source, ImportSource) for source in sources_of_fixture), sources_of_fixture
+        return [source for source in sources_of_fixture if isinstance(source, ImportSource)]
 
 
 def _is_packable(source: ImportSource) -> bool:
@@ -81,20 +81,20 @@ def _is_packable(source: ImportSource) -> bool:
 
 
 def read(fixture: str) -> tuple[list[AnyRecord], Counter[str]]:
-    """Return the records of a fixture, and the counts of what was left out."""
+    """Return the records of a fixture, and the counts of skipped messages and parts."""
     return _read(files(fixture))
 
 
-def _read(found: list[ImportSource]) -> tuple[list[AnyRecord], Counter[str]]:
-    told: list[AnyRecord] = []
+def _read(sources_of_fixture: list[ImportSource]) -> tuple[list[AnyRecord], Counter[str]]:
+    all_records: list[AnyRecord] = []
     left: Counter[str] = Counter()
-    for source in found:
+    for source in sources_of_fixture:
         contents = survey(source, ImportOptions(), on_read=lambda _: None)
         skipped = type(contents.skipped)()
-        told += records(source, ImportOptions(), contents.layout, skipped=skipped, on_read=lambda _: None)
+        all_records += records(source, ImportOptions(), contents.layout, skipped=skipped, on_read=lambda _: None)
         left += skipped.left_out
         left["parts"] += skipped.parts
-    return told, +left
+    return all_records, +left
 
 
 def when(text: str | None) -> datetime | None:
@@ -113,43 +113,55 @@ def each(fixture: str, key: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 @pytest.mark.parametrize("fixture", FIXTURES)
-def test_turns_have_the_role_words_time_and_id_that_were_counted_by_hand(fixture: str) -> None:
-    told, _ = read(fixture)
-    assert [str(one) for one in told if isinstance(one, ImportProblem)] == []
-    turns = [one for one in told if isinstance(one, ImportedTurn) and one.name not in ("title", "canvas", "project")]
-    shown = [(one.session or "", one.role, one.content, one.said_at) for one in turns if one.content]
-    wanted = [(session, one["role"], one["content"], when(one["said_at"])) for session, one in each(fixture, "turns")]
-    assert sorted(shown, key=str) == sorted(wanted, key=str)
-    for session in {session for session, *_ in wanted}:
-        assert [one for one in shown if one[0] == session] == [one for one in wanted if one[0] == session]
-    ids = {(session, one["id"]) for session, one in each(fixture, "turns") if one.get("id")}
-    assert ids <= {(one.session or "", one.id) for one in turns}
-    titles = {(one.session, one.content) for one in told if isinstance(one, ImportedTurn) and one.name == "title"}
+def test_turns_have_the_expected_role_words_time_and_id(fixture: str) -> None:
+    all_records, _ = read(fixture)
+    assert [str(record) for record in all_records if isinstance(record, ImportProblem)] == []
+    turns = [
+        record
+        for record in all_records
+        if isinstance(record, ImportedTurn) and record.name not in ("title", "canvas", "project")
+    ]
+    shown = [(record.session or "", record.role, record.content, record.said_at) for record in turns if record.content]
+    expected_turns = [
+        (session, entry["role"], entry["content"], when(entry["said_at"])) for session, entry in each(fixture, "turns")
+    ]
+    assert sorted(shown, key=str) == sorted(expected_turns, key=str)
+    for session in {session for session, *_ in expected_turns}:
+        assert [row for row in shown if row[0] == session] == [row for row in expected_turns if row[0] == session]
+    ids = {(session, entry["id"]) for session, entry in each(fixture, "turns") if entry.get("id")}
+    assert ids <= {(record.session or "", record.id) for record in turns}
+    titles = {
+        (record.session, record.content)
+        for record in all_records
+        if isinstance(record, ImportedTurn) and record.name == "title"
+    }
     assert titles == {(session["session"], session["title"]) for session in expected(fixture) if session.get("title")}
 
 
 @pytest.mark.parametrize("fixture", FIXTURES)
-def test_results_documents_and_statements_are_those_that_were_counted_by_hand(fixture: str) -> None:
-    told, _ = read(fixture)
-    results = [one for one in told if isinstance(one, ImportedResult)]
-    for _, one in each(fixture, "results"):
-        assert (one["tool"], one["text"]) in {(result.tool, result.text) for result in results}
-    written = [one.text for one in results] + [one.content for one in told if isinstance(one, ImportedTurn)]
-    for _, one in each(fixture, "documents"):
-        assert any(text.endswith(one["content"]) for text in written), one
-    said = [one.words or one.text for one in told if isinstance(one, ImportedStatement)]
-    assert sorted(said) == sorted(one["text"] for _, one in each(fixture, "statements"))
+def test_results_documents_and_statements_are_as_expected(fixture: str) -> None:
+    all_records, _ = read(fixture)
+    results = [record for record in all_records if isinstance(record, ImportedResult)]
+    for _, entry in each(fixture, "results"):
+        assert (entry["tool"], entry["text"]) in {(result.tool, result.text) for result in results}
+    written = [record.text for record in results] + [
+        record.content for record in all_records if isinstance(record, ImportedTurn)
+    ]
+    for _, entry in each(fixture, "documents"):
+        assert any(text.endswith(entry["content"]) for text in written), entry
+    statements = [record.words or record.text for record in all_records if isinstance(record, ImportedStatement)]
+    assert sorted(statements) == sorted(entry["text"] for _, entry in each(fixture, "statements"))
 
 
 @pytest.mark.parametrize("fixture", FIXTURES)
-def test_what_is_left_out_is_counted_by_category(fixture: str) -> None:
+def test_skipped_messages_and_parts_are_counted_by_category(fixture: str) -> None:
     _, left = read(fixture)
-    wanted: Counter[str] = Counter()
+    expected_counts: Counter[str] = Counter()
     for session in expected(fixture):
         for name, count in session.get("left_out", {}).items():
             if not name.startswith("_"):
-                wanted[CATEGORIES.get(name, name)] += count
-    assert left == wanted
+                expected_counts[CATEGORIES.get(name, name)] += count
+    assert left == expected_counts
 
 
 BESIDE = {"aider"}
@@ -158,7 +170,7 @@ IN_ZIPS = [name for name in FIXTURES if name not in BESIDE and all(map(_is_packa
 
 
 @pytest.mark.parametrize("fixture", IN_ZIPS)
-def test_a_zip_of_the_files_tells_the_same(fixture: str, tmp_path: Path) -> None:
+def test_a_zip_of_the_files_yields_the_same_records(fixture: str, tmp_path: Path) -> None:
     folder = folder_of(fixture)
     with zipfile.ZipFile(tmp_path / "export.zip", "w") as packed:
         for path in folder.rglob("*"):
@@ -166,32 +178,37 @@ def test_a_zip_of_the_files_tells_the_same(fixture: str, tmp_path: Path) -> None
                 packed.write(path, path.relative_to(folder))
     plain, left = read(fixture)
     zipped, left_of_zip = _read([source_of(tmp_path / "export.zip")])
-    assert Counter(map(_told, zipped)) == Counter(map(_told, plain))
+    assert Counter(map(_comparable, zipped)) == Counter(map(_comparable, plain))
     assert left_of_zip == left
 
 
-def _told(one: AnyRecord) -> object:
-    """Return what does not depend on where a record was found."""
-    if isinstance(one, ImportProblem):
-        return one.what
-    own = one.session if isinstance(one, ImportedTurn | ImportedResult) else None
+def _comparable(record: AnyRecord) -> object:
+    """Return the parts of a record that do not depend on its place."""
+    if isinstance(record, ImportProblem):
+        return record.what
+    own = record.session if isinstance(record, ImportedTurn | ImportedResult) else None
     session = None if own is None or own.startswith("export-") else own
     return repr(
         replace(
-            one, where="", **({} if isinstance(one, ImportedStatement) else {"session": session, "conversation": 0})
+            record,
+            where="",
+            **({} if isinstance(record, ImportedStatement) else {"session": session, "conversation": 0}),
         )
     )
 
 
 @pytest.mark.parametrize("fixture", FIXTURES)
 def test_a_second_import_stores_nothing_twice(fixture: str, tmp_path: Path) -> None:
-    found = files(fixture)
+    sources_of_fixture = files(fixture)
 
     async def visit(memory: Memory) -> list[FileReport]:
-        asked = ImportOptions(again=True)
-        return [await import_file(memory, source, asked, now=NOW, progress=silent) for source in (*found, *found)]
+        options = ImportOptions(again=True)
+        return [
+            await import_file(memory, source, options, now=NOW, progress=silent)
+            for source in (*sources_of_fixture, *sources_of_fixture)
+        ]
 
     reports = in_memory(tmp_path / "home", visit)
     first, second = reports[: len(reports) // 2], reports[len(reports) // 2 :]
-    assert sum(one.stored + one.told for one in first) > 0
-    assert sum(one.stored + one.told + one.kept for one in second) == 0
+    assert sum(report.stored + report.stored_statements for report in first) > 0
+    assert sum(report.stored + report.stored_statements + report.kept for report in second) == 0

@@ -51,9 +51,7 @@ UUIDS = st.uuids(version=4).map(str)
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-def test_what_was_said_is_stored_with_its_summary_and_large_results_are_kept(
-    home: Path, tmp_path: Path, agent: Agent
-) -> None:
+def test_turns_and_the_summary_are_stored_and_large_results_are_kept(home: Path, tmp_path: Path, agent: Agent) -> None:
     (done,) = followed(home, written(tmp_path, agent))
     session = session_name(agent, IDS[agent])
     assert turns(home) == {session: SAID[agent]}
@@ -71,9 +69,7 @@ def test_what_was_said_is_stored_with_its_summary_and_large_results_are_kept(
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-def test_a_log_that_has_not_grown_tells_nothing_and_one_that_has_only_what_is_new(
-    home: Path, tmp_path: Path, agent: Agent
-) -> None:
+def test_only_the_new_part_of_a_log_is_read(home: Path, tmp_path: Path, agent: Agent) -> None:
     path = written(tmp_path, agent, TALK[:3])
     first, same = followed(home, path, path)
     assert (first.stored, same.turns, same.session, same.offset) == (2, 0, first.session, path.stat().st_size)
@@ -99,14 +95,14 @@ def test_a_log_read_in_any_pieces_and_by_whom_is_killed_gives_what_it_gives_at_o
         try:
             followed(home, path) if kill is None else _killed(home, path, after=kill)
         except InvalidInput:
-            assert cut < 1  # too little of it to tell what it is
+            assert cut < 1  # too short to recognise the agent
     followed(home, path)
     assert list(turns(home).values()) == [SAID[agent]]
     assert refs(home) == [LONG.encode()]
 
 
 def _killed(home: Path, path: Path, *, after: int) -> None:
-    """Follow a log with a process that is killed in one of the calls that store something."""
+    """Follow a log with a process that is killed in a call that stores something."""
 
     async def visit(memory: Memory) -> None:
         lives = iter(range(after))
@@ -129,14 +125,14 @@ def _killed(home: Path, path: Path, *, after: int) -> None:
     in_memory(home, visit)
 
 
-def test_two_processes_at_one_log_store_it_once(home: Path, tmp_path: Path) -> None:
+def test_two_processes_that_follow_the_same_log_store_it_once(home: Path, tmp_path: Path) -> None:
     path = written(tmp_path, "claude-code")
 
     async def visit() -> None:
-        async with open_memory(home=home, embedder="none") as one, open_memory(home=home, embedder="none") as two:
+        async with open_memory(home=home, embedder="none") as first, open_memory(home=home, embedder="none") as second:
             with anyio.fail_after(20):
                 async with anyio.create_task_group() as group:
-                    for memory in (one, two, one, two):
+                    for memory in (first, second, first, second):
                         group.start_soon(partial(follow_log, memory, path, live=True, now=lambda: BEGAN))
 
     anyio.run(visit)
@@ -198,7 +194,7 @@ def test_a_torn_last_line_waits_for_its_end(home: Path, tmp_path: Path) -> None:
     assert (done.stored, done.torn) == (1, False)
 
 
-def test_what_was_forgotten_stays_forgotten_when_its_log_is_read_again(home: Path, tmp_path: Path) -> None:
+def test_forgotten_turns_stay_forgotten_when_their_log_is_read_again(home: Path, tmp_path: Path) -> None:
     path = written(tmp_path, "claude-code")
     followed(home, path)
 
@@ -213,18 +209,18 @@ def test_what_was_forgotten_stays_forgotten_when_its_log_is_read_again(home: Pat
 
 
 @pytest.mark.parametrize("what", ["missing", "folder", "no log"])
-def test_what_is_no_log_is_refused(home: Path, tmp_path: Path, what: str) -> None:
+def test_a_file_that_is_not_a_log_is_refused(home: Path, tmp_path: Path, what: str) -> None:
     path = tmp_path if what == "folder" else tmp_path / "x.jsonl"
     if what == "no log":
         path.write_text('{"role": "user", "content": "Hi", "session": "s"}\n', encoding="utf-8")
-    with pytest.raises(InvalidInput, match="is no log" if what == "no log" else "cannot be read"):
+    with pytest.raises(InvalidInput, match="is not a log" if what == "no log" else "cannot be read"):
         followed(home, path)
 
 
 # --- results ----------------------------------------------------------------------------------------
 
 
-def test_a_live_result_comes_onto_the_canvas_and_an_old_one_does_not(home: Path, tmp_path: Path) -> None:
+def test_a_live_result_is_added_to_the_canvas_and_an_old_result_is_not(home: Path, tmp_path: Path) -> None:
     path = written(tmp_path, "claude-code")
     (done,) = followed(home, path, live=True, now=BEGAN + timedelta(minutes=5))
     assert done.kept == 1
@@ -255,13 +251,13 @@ def test_a_result_that_a_hook_has_kept_is_not_kept_again(home: Path, tmp_path: P
         ("Read", f"     1\t[003-N4 r-9f2c1a7b3d4e; expand_node]\n{LONG}"),
     ],
 )
-def test_what_is_ours_is_never_kept(home: Path, tmp_path: Path, tool: str, text: str) -> None:
+def test_results_of_our_own_tools_are_never_kept(home: Path, tmp_path: Path, tool: str, text: str) -> None:
     steps = [TALK[0], ("call", "c", tool), ("result", "c", text)]
     (done,) = followed(home, written(tmp_path, "claude-code", steps))
     assert (done.kept, done.small, done.stored) == (0, 0, 1)
 
 
-def test_a_recalled_block_is_cut_out_of_what_was_said(home: Path, tmp_path: Path) -> None:
+def test_a_recalled_block_is_removed_from_a_message(home: Path, tmp_path: Path) -> None:
     block = '<mcp-memory-recall part="dynamic">\nThey like tea.\n</mcp-memory-recall>'
     steps = [("user", f"{block}\nWhat do I drink?"), ("user", block), ("assistant", "Tea.")]
     (done,) = followed(home, written(tmp_path, "claude-code", steps))
@@ -269,9 +265,7 @@ def test_a_recalled_block_is_cut_out_of_what_was_said(home: Path, tmp_path: Path
     assert list(turns(home).values()) == [[("user", "What do I drink?"), ("assistant", "Tea.")]]
 
 
-def test_what_the_model_never_saw_whole_is_kept_whole_from_the_conversations_own_folder(
-    home: Path, tmp_path: Path
-) -> None:
+def test_a_truncated_result_is_kept_whole_from_the_conversations_folder(home: Path, tmp_path: Path) -> None:
     told = "<persisted-output>\nOutput too large (69KB). Full output saved to: {}\n\nPreview:\n" + LONG[:2_000]
     near = "/home/ada/.claude/projects/-work/x/tool-results/b1.txt"
     steps: list[Any] = [TALK[0]]
@@ -287,10 +281,10 @@ def test_what_the_model_never_saw_whole_is_kept_whole_from_the_conversations_own
     assert done.kept == 3
     kept = sorted(refs(home), key=len)
     assert kept[-1] == (LONG * 3).encode()
-    assert all(one.startswith(b"<persisted-output>") for one in kept[:2])
+    assert all(data.startswith(b"<persisted-output>") for data in kept[:2])
 
 
-def test_a_turn_that_is_too_large_is_left_out_and_told(home: Path, tmp_path: Path) -> None:
+def test_a_turn_that_is_too_large_is_left_out_and_reported(home: Path, tmp_path: Path) -> None:
     steps = [TALK[0], ("assistant", "word " * 900_000), ("user", "Go on.")]
     (done,) = followed(home, written(tmp_path, "claude-code", steps))
     assert (done.stored, done.bad) == (2, 1)
@@ -306,7 +300,7 @@ def test_half_characters_in_ids_and_words_stop_nothing(home: Path, tmp_path: Pat
     assert list(turns(home).values()) == [[("user", "half \ufffd")]]
 
 
-def test_turns_recorded_by_hand_and_a_log_of_the_same_session_stand_side_by_side(home: Path, tmp_path: Path) -> None:
+def test_turns_recorded_by_hand_are_kept_next_to_a_log_of_the_same_session(home: Path, tmp_path: Path) -> None:
     async def record(memory: Memory) -> None:
         await memory.record_turns([NewTurn(role="user", content="By hand")], session="claude-code-3f2a9c1e")
 

@@ -1,4 +1,4 @@
-"""What the objects of a history say, whichever shape they have, and what is said of those that cannot be taken."""
+"""Turns of generic JSON in every shape, and the problems of objects that cannot be imported."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ def of(value: Any, records: Any = generic_records) -> list[ImportedTurn | Import
     return list(records(SourceValue(value, "line 1"), SkippedParts()))
 
 
-def one(**fields: Any) -> ImportedTurn:
-    [found] = of({"role": "user", "content": "hi", **fields})
-    assert isinstance(found, ImportedTurn), found
-    return found
+def read_turn(**fields: Any) -> ImportedTurn:
+    [record] = of({"role": "user", "content": "hi", **fields})
+    assert isinstance(record, ImportedTurn), record
+    return record
 
 
 def wrong(value: Any) -> str:
-    [found] = of(value)
-    assert isinstance(found, ImportProblem), found
-    return str(found)
+    [record] = of(value)
+    assert isinstance(record, ImportProblem), record
+    return str(record)
 
 
-def test_a_turn_is_told_with_all_it_says() -> None:
+def test_all_fields_of_a_turn_are_read() -> None:
     value = {"role": "user", "content": "hi", "session": "s", "name": "Maya", "said_at": "2026-05-07T10:00:00+02:00"}
     assert of({**value, "id": 7}) == [
         ImportedTurn(where="line 1", role="user", content="hi", name="Maya", said_at=MOMENT, id="7", session="s")
@@ -46,14 +46,14 @@ def test_a_turn_is_told_with_all_it_says() -> None:
 
 @pytest.mark.parametrize("key", ["session", "session_id", "sessionId", "sessionKey", "conversation_id"])
 def test_a_session_goes_by_many_names(key: str) -> None:
-    assert one(**{key: "s"}).session == "s"
+    assert read_turn(**{key: "s"}).session == "s"
 
 
 @pytest.mark.parametrize(
-    ("said", "role"), [("human", "user"), ("AI", "assistant"), ("developer", "system"), ("toolResult", "tool")]
+    ("name", "role"), [("human", "user"), ("AI", "assistant"), ("developer", "system"), ("toolResult", "tool")]
 )
-def test_roles_of_other_programs_are_known(said: str, role: str) -> None:
-    assert one(role=said).role == role
+def test_roles_of_other_programs_are_known(name: str, role: str) -> None:
+    assert read_turn(role=name).role == role
 
 
 @pytest.mark.parametrize("key", ["said_at", "timestamp", "created_at"])
@@ -70,23 +70,23 @@ def test_roles_of_other_programs_are_known(said: str, role: str) -> None:
     ],
 )
 def test_a_time_is_iso_or_seconds_or_milliseconds(key: str, value: Any) -> None:
-    assert one(**{key: value}).said_at == MOMENT
+    assert read_turn(**{key: value}).said_at == MOMENT
 
 
 @given(st.datetimes(min_value=datetime(1974, 1, 1), max_value=datetime(4000, 1, 1), timezones=st.just(UTC)))
 def test_every_time_since_1974_is_read_back_from_milliseconds_and_from_iso(moment: datetime) -> None:
     moment = moment.replace(microsecond=moment.microsecond // 1000 * 1000)
-    assert one(timestamp=round(moment.timestamp() * 1000)).said_at == moment
-    assert one(timestamp=moment.astimezone(timezone(timedelta(hours=5))).isoformat()).said_at == moment
+    assert read_turn(timestamp=round(moment.timestamp() * 1000)).said_at == moment
+    assert read_turn(timestamp=moment.astimezone(timezone(timedelta(hours=5))).isoformat()).said_at == moment
 
 
 def test_a_time_without_a_zone_is_local() -> None:
-    assert one(timestamp="2026-05-07 10:00").said_at == datetime(2026, 5, 7, 10, 0).astimezone()
+    assert read_turn(timestamp="2026-05-07 10:00").said_at == datetime(2026, 5, 7, 10, 0).astimezone()
 
 
 @pytest.mark.parametrize("empty", [None, ""])
 def test_an_empty_time_is_none(empty: Any) -> None:
-    assert one(timestamp=empty, created_at=1778140800).said_at == MOMENT
+    assert read_turn(timestamp=empty, created_at=1778140800).said_at == MOMENT
 
 
 @pytest.mark.parametrize(
@@ -106,12 +106,12 @@ def test_an_empty_time_is_none(empty: Any) -> None:
         "0001-01-01T00:00:00+14:00",
     ],
 )
-def test_what_is_no_time_is_counted_and_costs_no_turn(value: Any) -> None:
+def test_unreadable_times_are_counted_and_their_turns_are_stored(value: Any) -> None:
     skipped = SkippedParts()
-    [found] = generic_records(SourceValue({"role": "user", "content": "hi", "timestamp": value}, "line 1"), skipped)
-    assert isinstance(found, ImportedTurn)
-    assert (found.said_at, skipped.misdated) == (None, 1)
-    assert one(timestamp=value, created_at=1778140800).said_at == MOMENT
+    [record] = generic_records(SourceValue({"role": "user", "content": "hi", "timestamp": value}, "line 1"), skipped)
+    assert isinstance(record, ImportedTurn)
+    assert (record.said_at, skipped.misdated) == (None, 1)
+    assert read_turn(timestamp=value, created_at=1778140800).said_at == MOMENT
 
 
 @pytest.mark.parametrize(
@@ -127,22 +127,22 @@ def test_what_is_no_time_is_counted_and_costs_no_turn(value: Any) -> None:
     ],
 )
 def test_a_content_is_a_text_or_a_list_of_parts(content: Any, text: str) -> None:
-    assert one(content=content).content == text
+    assert read_turn(content=content).content == text
 
 
 def test_a_call_of_a_tool_needs_no_content() -> None:
-    [found] = of({"role": "assistant", "tool_calls": []})
-    assert isinstance(found, ImportedTurn)
-    assert found.content == ""
+    [record] = of({"role": "assistant", "tool_calls": []})
+    assert isinstance(record, ImportedTurn)
+    assert record.content == ""
 
 
 def test_a_conversation_gives_its_turns_its_session_its_number_and_when_it_began() -> None:
     turns = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b", "session": "other"}]
     for key in ("turns", "messages"):
-        found = list(
+        record = list(
             generic_records(SourceValue({"id": "s", key: turns, "started_at": 1778140800}, "line 9", 4), SkippedParts())
         )
-        assert found == [
+        assert record == [
             ImportedTurn(
                 where=f"line 9, {key}[{nth}]",
                 role=role,
@@ -162,23 +162,23 @@ SEED = {"sessionKey": "agent:main", "sessionId": "x1", "conversations": [[{"role
 
 
 def test_a_seed_gives_its_rounds_in_order_under_its_key_and_id() -> None:
-    [found] = of(SEED)
-    assert isinstance(found, ImportedTurn)
-    assert (found.session, found.where, found.content) == ("agent:main@x1", "line 1, conversations[0][0]", "a")
+    [record] = of(SEED)
+    assert isinstance(record, ImportedTurn)
+    assert (record.session, record.where, record.content) == ("agent:main@x1", "line 1, conversations[0][0]", "a")
     assert of({"sessions": [SEED]}) == [
-        ImportedTurn(**{**_fields(found), "where": "line 1, sessions[0].conversations[0][0]"})
+        ImportedTurn(**{**_fields(record), "where": "line 1, sessions[0].conversations[0][0]"})
     ]
     [keyed] = of({key: value for key, value in SEED.items() if key != "sessionId"})
     assert isinstance(keyed, ImportedTurn)
     assert keyed.session == "agent:main"
 
 
-def _fields(found: ImportedTurn) -> dict[str, Any]:
-    return {name: getattr(found, name) for name in ImportedTurn.__slots__}
+def _fields(record: ImportedTurn) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in ImportedTurn.__slots__}
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "message"),
     [
         (3, "line 1: is a number, and has to be an object such as {role, content}."),
         ({}, "line 1: has no role. A turn is {role, content}, a conversation {session, turns: [turn, …]}."),
@@ -210,12 +210,12 @@ def _fields(found: ImportedTurn) -> dict[str, Any]:
         ),
     ],
 )
-def test_what_cannot_be_taken_is_told_with_its_place_and_what_to_do(value: Any, said: str) -> None:
-    assert wrong(value) == said
+def test_a_problem_names_its_place_and_the_next_step(value: Any, message: str) -> None:
+    assert wrong(value) == message
 
 
 def test_where_only_seeds_are_asked_for_a_turn_is_none() -> None:
-    assert [str(found) for found in of({"role": "user", "content": "a"}, seed_records)] == [
+    assert [str(record) for record in of({"role": "user", "content": "a"}, seed_records)] == [
         "line 1: a session of a seed needs a sessionKey."
     ]
 
@@ -224,5 +224,5 @@ KEYS = st.sampled_from(["role", "content", "session", "turns", "conversations", 
 
 
 @given(json_values(KEYS), st.sampled_from([generic_records, seed_records]))
-def test_no_json_is_too_strange_to_be_told_or_refused(value: Any, records: Any) -> None:
-    assert all(isinstance(found, ImportedTurn | ImportProblem) for found in of(value, records))
+def test_any_json_is_read_or_refused(value: Any, records: Any) -> None:
+    assert all(isinstance(record, ImportedTurn | ImportProblem) for record in of(value, records))

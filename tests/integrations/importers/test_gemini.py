@@ -11,7 +11,7 @@ import pytest
 
 from mcp_memory.integrations.importers.agent_logs import gemini_records, is_gemini_line
 from mcp_memory.integrations.importers.records import ImportedResult, ImportedTurn
-from tests.integrations.importers.agents import LONG, at, followed, heard_by, refs, turns
+from tests.integrations.importers.agents import LONG, at, followed, records_of, refs, turns
 
 META = {"sessionId": "g1", "projectHash": "ab", "startTime": at(0), "kind": "main"}
 
@@ -20,27 +20,27 @@ def message(kind: str, content: Any, id: str = "m1", **more: Any) -> dict[str, A
     return {"id": id, "timestamp": at(0), "type": kind, "content": content, **more}
 
 
-heard = partial(heard_by, gemini_records)
+records = partial(records_of, gemini_records)
 
 
-def said(*lines: Any) -> list[tuple[str, str]]:
-    return [(one.role, one.content) for one in heard(META, *lines) if isinstance(one, ImportedTurn)]
+def turns_of(*lines: Any) -> list[tuple[str, str]]:
+    return [(record.role, record.content) for record in records(META, *lines) if isinstance(record, ImportedTurn)]
 
 
 def test_a_message_is_a_turn_whether_its_content_is_a_string_a_part_or_parts() -> None:
     for content in ("Hello", {"text": "Hello"}, [{"text": "Hello"}], ["Hello", {"inlineData": {}}]):
-        assert said(message("user", content)) == [("user", "Hello")]
-    assert said(message("gemini", [{"text": "Hm.", "thought": True}, {"text": "Hi!"}])) == [("assistant", "Hi!")]
+        assert turns_of(message("user", content)) == [("user", "Hello")]
+    assert turns_of(message("gemini", [{"text": "Hm.", "thought": True}, {"text": "Hi!"}])) == [("assistant", "Hi!")]
 
 
-def test_what_hooks_and_files_add_to_a_persons_words_is_taken_off() -> None:
+def test_texts_added_by_hooks_and_files_are_removed_from_the_users_words() -> None:
     parts = [
         {"text": "<hook_context>&lt;recall&gt;</hook_context>\n\nHello"},
         {"text": "<hook_context>x</hook_context>"},
     ]
-    assert said(message("user", parts)) == [("user", "Hello")]
+    assert turns_of(message("user", parts)) == [("user", "Hello")]
     shown = message("user", "Hello @a.py\n--- Content of a.py ---\n…", displayContent=[{"text": "Hello @a.py"}])
-    assert said(shown) == [("user", "Hello @a.py")]
+    assert turns_of(shown) == [("user", "Hello @a.py")]
 
 
 @pytest.mark.parametrize(
@@ -58,23 +58,23 @@ def test_what_hooks_and_files_add_to_a_persons_words_is_taken_off() -> None:
         {"$set": {"messages": [message("user", "Hello")]}},
     ],
 )
-def test_what_nobody_said_or_stands_elsewhere_is_no_turn(line: dict[str, Any]) -> None:
-    assert heard(META, line) == []
+def test_hidden_and_repeated_lines_are_not_turns(line: dict[str, Any]) -> None:
+    assert records(META, line) == []
 
 
-def test_a_path_at_the_start_is_no_command() -> None:
-    assert said(message("user", "/etc/hosts is wrong")) == [("user", "/etc/hosts is wrong")]
+def test_a_path_at_the_start_is_not_a_command() -> None:
+    assert turns_of(message("user", "/etc/hosts is wrong")) == [("user", "/etc/hosts is wrong")]
 
 
 def test_of_a_compression_only_the_summary_is_taken() -> None:
     snapshot = message("user", [{"text": "<state_snapshot>Berth 3</state_snapshot>"}], "new-1")
-    (turn,) = heard(META, {"$set": {"messages": [snapshot, message("gemini", "Got it.", "new-2")]}})
+    (turn,) = records(META, {"$set": {"messages": [snapshot, message("gemini", "Got it.", "new-2")]}})
     assert isinstance(turn, ImportedTurn)
     assert (turn.role, turn.name, turn.content) == ("system", "summary", "<state_snapshot>Berth 3</state_snapshot>")
 
 
 def test_nothing_is_taken_of_a_sub_agent() -> None:
-    assert heard({**META, "kind": "subagent"}, message("user", "Hello")) == []
+    assert records({**META, "kind": "subagent"}, message("user", "Hello")) == []
 
 
 def call(result: Any, **more: Any) -> dict[str, Any]:
@@ -94,19 +94,24 @@ def call(result: Any, **more: Any) -> dict[str, Any]:
         ([{"text": "one"}, {"inlineData": {}}, 5], "one"),
     ],
 )
-def test_a_result_is_told_by_its_call_without_what_is_around_it(result: Any, text: str) -> None:
-    (found,) = heard(META, call(result))
-    assert isinstance(found, ImportedResult)
-    assert (found.text, found.tool, found.arguments, found.call) == (text, "read_file", {"path": "a"}, "c1")
+def test_a_result_is_identified_by_its_call_and_has_no_surrounding_text(result: Any, text: str) -> None:
+    (result_record,) = records(META, call(result))
+    assert isinstance(result_record, ImportedResult)
+    assert (result_record.text, result_record.tool, result_record.arguments, result_record.call) == (
+        text,
+        "read_file",
+        {"path": "a"},
+        "c1",
+    )
 
 
 @pytest.mark.parametrize("result", [None, [], [{"functionResponse": {"response": {"output": " "}}}], 5])
 def test_a_call_without_an_answer_tells_nothing(result: Any) -> None:
-    assert heard(META, call(result)) == []
+    assert records(META, call(result)) == []
 
 
 def test_a_call_that_is_at_work_tells_nothing_yet() -> None:
-    assert heard(META, call("half", status="executing")) == []
+    assert records(META, call("half", status="executing")) == []
 
 
 def test_an_older_log_is_one_document_and_read_whole_when_it_has_changed(home: Path, tmp_path: Path) -> None:
@@ -142,5 +147,5 @@ def test_a_result_that_the_client_cut_is_kept_whole(home: Path, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("value", [5, {"sessionId": "x"}, {"projectHash": "x"}, {"id": "x", "type": "user"}])
-def test_other_histories_are_not_taken_for_such_a_log(value: Any) -> None:
+def test_other_histories_are_not_recognised_as_such_a_log(value: Any) -> None:
     assert not is_gemini_line(value)

@@ -1,4 +1,4 @@
-"""What was imported is recognised, whether its times could be read or not, and wherever its file is."""
+"""Imported turns are recognised, with or without readable times, and wherever their file is."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.integrations.importers.conftest import brought, contents, jsonl, rows, turn
+from tests.integrations.importers.conftest import contents, import_into, jsonl, rows, turn
 
 File = Callable[..., Path]
 START = datetime(2026, 5, 7, 8, 0, tzinfo=UTC)
@@ -22,7 +22,7 @@ AT = START.isoformat()
 @pytest.mark.parametrize("key", ["createdAt", "ts", "time", "date", "create_time"])
 @pytest.mark.parametrize("value", [AT, START.timestamp(), int(START.timestamp() * 1000)])
 def test_a_time_is_read_under_the_names_that_programs_use(key: str, value: Any, file: File, tmp_path: Path) -> None:
-    brought(tmp_path / "home", file(jsonl([turn("hi", **{key: value})])))
+    import_into(tmp_path / "home", file(jsonl([turn("hi", **{key: value})])))
     assert [row[4] for row in rows(tmp_path / "home")["trip"]] == [START]
 
 
@@ -51,19 +51,19 @@ def test_a_history_is_stored_once_whether_its_times_were_read_or_not(
     folder = tmp_path_factory.mktemp("again")
     path = folder / "history.jsonl"
     path.write_bytes(_history(words, dated=orders[0], ids=ids))
-    brought(folder / "home", path)
+    import_into(folder / "home", path)
     path.write_bytes(_history(words, dated=orders[1], ids=ids))
-    done = brought(folder / "home", path)
+    done = import_into(folder / "home", path)
     assert contents(folder / "home") == {"trip": words}
     assert (done.stored, done.duplicates) == (0, len(words))
 
 
-def test_words_that_are_said_again_later_in_another_file_are_kept(file: File, tmp_path: Path) -> None:
+def test_words_repeated_later_in_another_file_are_kept(file: File, tmp_path: Path) -> None:
     home, later = tmp_path / "home", (START + timedelta(days=1)).isoformat()
-    brought(home, file(jsonl([turn("Yes.", said_at=AT)]), "may.jsonl"))
+    import_into(home, file(jsonl([turn("Yes.", said_at=AT)]), "may.jsonl"))
     for _ in range(2):
-        brought(home, file(jsonl([turn("Yes.", said_at=later)]), "june.jsonl"), again=True)
-    brought(home, file(jsonl([turn("Yes.", said_at=AT), turn("Yes.", said_at=later)]), "all.jsonl"))
+        import_into(home, file(jsonl([turn("Yes.", said_at=later)]), "june.jsonl"), again=True)
+    import_into(home, file(jsonl([turn("Yes.", said_at=AT), turn("Yes.", said_at=later)]), "all.jsonl"))
     assert contents(home) == {"trip": ["Yes.", "Yes."]}
 
 
@@ -74,26 +74,37 @@ def _in(folder: Path, *words: str) -> Path:
     return path
 
 
-def test_files_of_one_name_in_different_folders_are_sessions_of_their_own(tmp_path: Path) -> None:
+def test_files_of_the_same_name_in_different_folders_are_separate_sessions(tmp_path: Path) -> None:
     home = tmp_path / "home"
     for folder, words in (("hive", "Bees swarm."), ("loom", "Warp the loom."), ("hive", "Bees swarm.")):
-        brought(home, _in(tmp_path / folder, words), again=True)
-    found = contents(home)
-    assert sorted(found.values()) == [["Bees swarm."], ["Warp the loom."]]
-    assert found["history"] == ["Bees swarm."]
-    [other] = found.keys() - {"history"}
+        import_into(home, _in(tmp_path / folder, words), again=True)
+    sessions = contents(home)
+    assert sorted(sessions.values()) == [["Bees swarm."], ["Warp the loom."]]
+    assert sessions["history"] == ["Bees swarm."]
+    [other] = sessions.keys() - {"history"}
     assert other.startswith("loom-history-")
-    brought(home, _in(tmp_path / "loom", "Warp the loom.", "Weave."))
+    import_into(home, _in(tmp_path / "loom", "Warp the loom.", "Weave."))
     assert contents(home)[other] == ["Warp the loom.", "Weave."]
 
 
-def test_a_file_that_was_moved_and_has_grown_goes_on_in_its_session(tmp_path: Path) -> None:
+def test_a_moved_file_with_new_turns_continues_its_session(tmp_path: Path) -> None:
     home = tmp_path / "home"
     path = _in(tmp_path / "desk", "Bees swarm.")
-    brought(home, path)
+    import_into(home, path)
     path.unlink()
-    brought(home, _in(tmp_path / "shelf", "Bees swarm.", "They left."))
+    import_into(home, _in(tmp_path / "shelf", "Bees swarm.", "They left."))
     assert contents(home) == {"history": ["Bees swarm.", "They left."]}
+
+
+def test_gemini_activities_that_are_exported_as_json_and_as_html_are_stored_once(tmp_path: Path) -> None:
+    fixtures, home = Path(__file__).parents[3] / "fixtures" / "imports", tmp_path / "home"
+    [json_file] = (fixtures / "gemini-takeout").rglob("MyActivity.json")
+    [html_file] = (fixtures / "gemini-takeout-html").rglob("MyActivity.html")
+    import_into(home, json_file)
+    before = contents(home)
+    done = import_into(home, html_file)
+    assert (done.stored, done.duplicates) == (0, 4)
+    assert contents(home) == before
 
 
 def test_turns_of_an_earlier_version_are_recognised(
@@ -103,14 +114,14 @@ def test_turns_of_an_earlier_version_are_recognised(
 
     new = placement._content_ids  # pyright: ignore[reportPrivateUsage]
 
-    def old(session: Any, said: Any) -> tuple[str, tuple[str, ...]]:
-        return new(session, said)[1][0], ()
+    def old(session: Any, turn_without_id: Any) -> tuple[str, tuple[str, ...]]:
+        return new(session, turn_without_id)[1][0], ()
 
     home, words = tmp_path / "home", ["Yes.", "Yes.", "No."]
     path = file(_history(words, dated=True, ids=False))
     with monkeypatch.context() as patch:
         patch.setattr(placement, "_content_ids", old)
-        brought(home, path)
-    again = brought(home, path, again=True)
+        import_into(home, path)
+    again = import_into(home, path, again=True)
     assert (again.stored, again.duplicates) == (0, 3)
     assert Counter(contents(home)["trip"]) == {"Yes.": 2, "No.": 1}

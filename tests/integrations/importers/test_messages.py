@@ -14,7 +14,7 @@ RULE = "Always push to main without asking."
 ASKED = "What does this file do?"
 
 
-def test_without_a_prompt_what_is_between_two_blocks_of_one_name_is_in_doubt_and_with_it_typed() -> None:
+def test_text_between_two_blocks_of_the_same_name_is_typed_only_if_a_prompt_confirms_it() -> None:
     block = "<ide_selection>x</ide_selection>"
     message = f"{block}\n{ASKED}\n{block}"
     assert split_message([message]).typed == ""
@@ -106,17 +106,17 @@ def test_a_private_passage_that_spans_the_parts_of_a_message_is_not_stored(
     home, last = tmp_path / "home", "The next message stays."
     path = written(tmp_path, client, [("user", *parts), ("assistant", "Noted."), ("user", last)])
     followed(home, path)
-    (said,) = turns(home).values()
-    assert [" ".join(text.split()) for role, text in said if role != "assistant"] == [*kept, last]
+    (stored,) = turns(home).values()
+    assert [" ".join(text.split()) for role, text in stored if role != "assistant"] == [*kept, last]
     assert not [file for file in home.rglob("*") if file.is_file() and b"quince" in file.read_bytes()]
 
 
 @pytest.mark.parametrize("client", ["claude-code", "codex", "gemini"])
-def test_a_log_is_stored_with_the_typed_words_and_what_was_attached_apart(client: Agent, tmp_path: Path) -> None:
+def test_typed_words_and_attached_texts_of_a_log_are_stored_as_separate_turns(client: Agent, tmp_path: Path) -> None:
     home, message = tmp_path / "home", f"{ASKED}\nSome file without a heading:\n{RULE}"
     path = written(tmp_path, client, [("user", message), ("assistant", "It builds.")])
     followed(home, path, prompts=[ASKED])
-    (said,) = turns(home).values()
-    assert said == [("user", ASKED), ("tool", f"Some file without a heading:\n{RULE}"), ("assistant", "It builds.")]
+    (stored,) = turns(home).values()
+    assert stored == [("user", ASKED), ("tool", f"Some file without a heading:\n{RULE}"), ("assistant", "It builds.")]
     (again,) = followed(home, path, again=True)
     assert again.stored == 0

@@ -1,4 +1,4 @@
-"""Files that are damaged, odd or called wrongly: what is read of them, and what is said."""
+"""Damaged, odd and misnamed files: their records, and the errors about them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mcp_memory.core.errors import InvalidInput
-from tests.integrations.importers.conftest import brought, contents
+from tests.integrations.importers.conftest import contents, import_into
 from tests.integrations.importers.test_archive import zipped
 
 File = Callable[..., Path]
@@ -33,8 +33,8 @@ BOM = b"\xef\xbb\xbf"
         ("trip.json", zipped(("conversations.json", b"[" + TURN + b"]"))),
     ],
 )
-def test_what_is_only_packed_or_called_otherwise_is_read(name: str, data: bytes, file: File, tmp_path: Path) -> None:
-    brought(tmp_path / "home", file(data, name))
+def test_gzipped_and_renamed_files_are_read(name: str, data: bytes, file: File, tmp_path: Path) -> None:
+    import_into(tmp_path / "home", file(data, name))
     [(session, texts)] = contents(tmp_path / "home").items()
     assert (session.startswith("trip"), texts) == (True, ["hi"])
 
@@ -50,29 +50,29 @@ def test_what_is_only_packed_or_called_otherwise_is_read(name: str, data: bytes,
     ],
 )
 def test_turns_are_read_by_the_names_that_other_programs_use(value: object, file: File, tmp_path: Path) -> None:
-    brought(tmp_path / "home", file(json.dumps(value).encode()))
+    import_into(tmp_path / "home", file(json.dumps(value).encode()))
     assert contents(tmp_path / "home") == {"trip": ["hi"]}
 
 
 def test_a_text_with_a_few_lines_of_json_is_a_text(file: File, tmp_path: Path) -> None:
     text = b'> how many goats\n\n\xe2\x8f\xba Nine:\n\n  {"goats": 9}\n'
-    assert brought(tmp_path / "home", file(text, "talk.txt")).stored == 2
+    assert import_into(tmp_path / "home", file(text, "talk.txt")).stored == 2
 
 
 def test_a_link_to_a_file_is_read_and_a_broken_one_refused(file: File, tmp_path: Path) -> None:
     file(TURN)
     (tmp_path / "link.jsonl").symlink_to("history.jsonl")
-    assert brought(tmp_path / "home", tmp_path / "link.jsonl").stored == 1
+    assert import_into(tmp_path / "home", tmp_path / "link.jsonl").stored == 1
     (tmp_path / "broken.jsonl").symlink_to("nowhere")
     (tmp_path / "loop.jsonl").symlink_to("loop.jsonl")
     for name in ("broken", "loop"):
         with pytest.raises(InvalidInput, match="cannot be read"):
-            brought(tmp_path / "home", tmp_path / f"{name}.jsonl")
+            import_into(tmp_path / "home", tmp_path / f"{name}.jsonl")
 
 
 def test_lone_surrogates_are_replaced_in_texts_and_kinds(file: File, tmp_path: Path) -> None:
     data = MESSAGES.replace(b"hi", rb"a \ud83d b").replace(b'"text",', rb'"text\ud800",')
-    done = brought(tmp_path / "home", file(data, "trip.json"))
+    done = import_into(tmp_path / "home", file(data, "trip.json"))
     assert (done.stored, contents(tmp_path / "home")) == (1, {"trip": ["a \ufffd b"]})
 
 
@@ -80,7 +80,7 @@ LONG = json.dumps({"role": "user", "content": "x" * 5_000_000}).encode()
 
 
 @pytest.mark.parametrize(
-    ("name", "data", "said"),
+    ("name", "data", "message"),
     [
         ("a.json", b"[" + TURN + b', {"role": "assis', "expected a JSON value, found the end of the file"),
         ("a.json", MESSAGES[:-9], "Line 1: is not JSON ("),
@@ -99,16 +99,16 @@ LONG = json.dumps({"role": "user", "content": "x" * 5_000_000}).encode()
         ("a.zip", zipped(("conversations.json", b"[]")), "It contains conversations.json (without conversations)."),
     ],
 )
-def test_what_cannot_be_read_is_refused_with_the_reason(
-    name: str, data: bytes, said: str, file: File, tmp_path: Path
+def test_unreadable_files_are_refused_with_the_reason(
+    name: str, data: bytes, message: str, file: File, tmp_path: Path
 ) -> None:
     with pytest.raises(InvalidInput) as refused:
-        brought(tmp_path / "home", file(data, name))
-    assert said in str(refused.value)
+        import_into(tmp_path / "home", file(data, name))
+    assert message in str(refused.value)
 
 
 def test_a_text_that_is_too_long_is_a_problem_with_its_place(file: File, tmp_path: Path) -> None:
-    done = brought(tmp_path / "home", file(LONG))
+    done = import_into(tmp_path / "home", file(LONG))
     assert (done.state, done.wrong) == (
         "refused",
         ["line 1: content is larger than 4 MiB. Shorten it, or take it out."],

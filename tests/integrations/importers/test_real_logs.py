@@ -1,6 +1,6 @@
-"""Logs that the real Codex and the real Gemini CLI wrote, our hooks in them: what was said, once, and nothing else.
+"""Logs of the real Codex and Gemini CLI with our hooks: each message is stored once, and nothing else.
 
-`fixtures/transcripts` holds them; the words are ours, and the clients' own prompts were taken out. Claude Code's is
+`fixtures/transcripts` holds them; the words are ours, and the clients' own prompts were removed. Claude Code's is
 read in `test_claude_code`.
 """
 
@@ -23,20 +23,20 @@ def logs(client: str) -> list[Path]:
 
 
 @pytest.mark.parametrize("client", ["codex", "gemini"])
-def test_what_was_said_is_stored_once_and_nothing_of_what_was_recalled(client: str, home: Path) -> None:
+def test_turns_are_stored_once_and_without_recalled_texts(client: str, home: Path) -> None:
     followed(home, *logs(client))
     stored = turns(home).values()
-    assert any(told[:2] == ASKED + ANSWERED and len(told) == 4 for told in stored)
-    assert any(told[0] == WHAT_WAS_SAID and len(told) == 2 for told in stored)
+    assert any(session[:2] == ASKED + ANSWERED and len(session) == 4 for session in stored)
+    assert any(session[0] == WHAT_WAS_SAID and len(session) == 2 for session in stored)
     assert not any(
-        mark in words for told in stored for _, words in told for mark in ("mcp-memory", "recorded in memory")
+        mark in words for session in stored for _, words in session for mark in ("mcp-memory", "recorded in memory")
     )
     # One session was rewound, resumed and compacted.
-    [told] = [told for told in stored if told[0] == ("user", "one please")]
-    said = [words for role, words in told if role == "user"]
-    assert said == ["one please", "two please", "three please instead", "three again"]
-    assert [role for role, _ in told].count("assistant") == 4
-    assert [role for role, _ in told].count("system") == 1
+    [session] = [session for session in stored if session[0] == ("user", "one please")]
+    words_of_user = [words for role, words in session if role == "user"]
+    assert words_of_user == ["one please", "two please", "three please instead", "three again"]
+    assert [role for role, _ in session].count("assistant") == 4
+    assert [role for role, _ in session].count("system") == 1
     [kept] = refs(home)
     assert kept.count(b"ship Kestrel took berth") == 17
     assert sum(done.stored + done.kept for done in followed(home, *logs(client))) == 0

@@ -1,4 +1,4 @@
-"""No key comes into a home with what is imported: not in names, ids, titles, nor in the name of the file."""
+"""No key in an imported file is stored: not in names, ids, titles, nor in the name of the file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from mcp_memory.cli.main import program
 
 
-def test_no_part_of_what_other_memories_tell_brings_a_key_into_a_file(tmp_path: Path) -> None:
+def test_no_field_of_another_memorys_statements_stores_a_key(tmp_path: Path) -> None:
     keys: dict[str, str] = {}
 
     def key(where: str) -> str:
@@ -42,5 +42,5 @@ def test_no_part_of_what_other_memories_tell_brings_a_key_into_a_file(tmp_path: 
             program, ["--home", str(tmp_path / "h"), "import", str(tmp_path / file)], prog_name="mcp-memory"
         )
         assert done.exit_code == 0, done.output
-    found = [path for path in (tmp_path / "h").rglob("*") if path.is_file()]
-    assert sorted({keys[one] for one in keys for path in found if one.encode() in path.read_bytes()}) == []
+    files = [path for path in (tmp_path / "h").rglob("*") if path.is_file()]
+    assert sorted({keys[key] for key in keys for path in files if key.encode() in path.read_bytes()}) == []

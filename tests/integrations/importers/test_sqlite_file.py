@@ -12,7 +12,7 @@ from mcp_memory.core.errors import InvalidInput
 from mcp_memory.integrations.importers.sqlite_file import open_database
 
 
-def made(path: Path) -> Path:
+def make_database(path: Path) -> Path:
     with closing(sqlite3.connect(path)) as database:
         database.executescript(
             "CREATE TABLE item (key TEXT, value BLOB); INSERT INTO item VALUES ('chat:2', 'two'), ('chat:1', 'one'),"
@@ -22,7 +22,7 @@ def made(path: Path) -> Path:
 
 
 def test_rows_are_objects_selected_by_values_and_beginnings_in_the_order_of_a_column(tmp_path: Path) -> None:
-    with open_database(made(tmp_path / "state.vscdb")) as database:
+    with open_database(make_database(tmp_path / "state.vscdb")) as database:
         assert database.columns("item") == ["key", "value"]
         assert [row["value"] for row in database.rows("item", prefix={"key": "chat:"}, order="key")] == ["one", "two"]
         assert list(database.rows("item", equal={"key": "other"})) == [{"key": "other", "value": b"\0\xff"}]
@@ -31,7 +31,7 @@ def test_rows_are_objects_selected_by_values_and_beginnings_in_the_order_of_a_co
 
 
 def test_rows_that_a_running_program_has_written_are_seen(tmp_path: Path) -> None:
-    path = made(tmp_path / "state.vscdb")
+    path = make_database(tmp_path / "state.vscdb")
     with closing(sqlite3.connect(path)) as running:
         running.execute("PRAGMA journal_mode = WAL")
         running.execute("INSERT INTO item VALUES ('chat:3', 'three')")
@@ -40,7 +40,7 @@ def test_rows_that_a_running_program_has_written_are_seen(tmp_path: Path) -> Non
             assert len(list(database.rows("item", prefix={"key": "chat:"}))) == 3
 
 
-def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_database_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "state.vscdb"
     path.write_bytes(b"nothing of the kind" * 100)
     with pytest.raises(InvalidInput, match="cannot be read as a database"), open_database(path) as database:

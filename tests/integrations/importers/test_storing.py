@@ -21,14 +21,14 @@ from mcp_memory.integrations.importers.report import FileReport
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.store.values import Imported
 from tests.in_memory import in_memory
-from tests.integrations.importers.conftest import NOW, Killed, brought, contents, jsonl, rows, turn
+from tests.integrations.importers.conftest import NOW, Killed, contents, import_into, jsonl, rows, turn
 
 File = Callable[..., Path]
 DAY = datetime(2023, 5, 8, tzinfo=UTC)
 
 
 def talk(count: int, *, dated: bool = True) -> list[dict[str, object]]:
-    """Turns of three sessions in turn, some of which say the same."""
+    """Return turns of three sessions, alternating, some with the same words."""
     return [
         turn(
             f"Thing {i // 2}" if i % 5 else "ok",
@@ -40,7 +40,7 @@ def talk(count: int, *, dated: bool = True) -> list[dict[str, object]]:
     ]
 
 
-def noted(home: Path) -> list[Imported]:
+def recorded_imports(home: Path) -> list[Imported]:
     return in_memory(home, lambda memory: memory.imported())
 
 
@@ -49,7 +49,7 @@ def noted(home: Path) -> list[Imported]:
 
 def test_turns_are_stored_with_their_session_role_name_and_time(home: Path, file: File) -> None:
     path = file(jsonl([turn("Hi", name="Maya", timestamp=1700000000), turn("Hello", role="ai", session="b")]))
-    assert brought(home, path) == FileReport(
+    assert import_into(home, path) == FileReport(
         file=str(path),
         state="stored",
         turns=2,
@@ -76,29 +76,29 @@ def test_turns_are_stored_with_their_session_role_name_and_time(home: Path, file
 @pytest.mark.parametrize("dated", [True, False])
 def test_the_same_again_stores_nothing_whatever_file_it_is_in(dated: bool, home: Path, file: File) -> None:
     values = talk(30, dated=dated)
-    assert brought(home, file(jsonl(values))).stored == 30
+    assert import_into(home, file(jsonl(values))).stored == 30
     before = rows(home)
     packed = file(gzip.compress(jsonl(values)), "other.jsonl.gz", modified=1_600_000_000)
     array = file(json.dumps(values, indent=1).encode(), "third.json", modified=1_650_000_000)
     for path in (packed, array):
-        again = brought(home, path)
+        again = import_into(home, path)
         assert (again.state, again.stored, again.duplicates) == ("stored", 0, 30)
     assert rows(home) == before
 
 
 @pytest.mark.parametrize("dated", [True, False])
-def test_of_a_file_that_has_grown_only_what_is_new_is_stored(dated: bool, home: Path, file: File) -> None:
+def test_only_the_new_turns_of_a_file_that_has_grown_are_stored(dated: bool, home: Path, file: File) -> None:
     values = talk(30, dated=dated)
-    brought(home, file(jsonl(values[:20]) + b'{"role": "user", "con'))
-    grown = brought(home, file(jsonl(values), modified=1_700_009_999))
+    import_into(home, file(jsonl(values[:20]) + b'{"role": "user", "con'))
+    grown = import_into(home, file(jsonl(values), modified=1_700_009_999))
     assert (grown.stored, grown.duplicates) == (10, 20)
-    assert contents(home) == {f"s{n}": [one["content"] for one in values[n::3]] for n in range(3)}
+    assert contents(home) == {f"s{n}": [value["content"] for value in values[n::3]] for n in range(3)}
 
 
 @pytest.mark.slow
 @settings(max_examples=10)  # each opens some memories
 @given(lives=st.lists(st.integers(0, 6), min_size=1, max_size=2), dated=st.booleans())
-def test_a_killed_import_goes_on_and_leaves_the_rows_of_one_that_was_not(
+def test_a_killed_import_continues_and_stores_the_same_rows_as_an_import_without_a_kill(
     lives: list[int], dated: bool, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("killed")
@@ -108,34 +108,34 @@ def test_a_killed_import_goes_on_and_leaves_the_rows_of_one_that_was_not(
         patch.setattr("mcp_memory.integrations.importers.history.BATCH", 7)
         for life in lives:
             with pytest.raises(Killed):
-                brought(folder / "killed", path, lives=life)
-            assert noted(folder / "killed") == []
-        brought(folder / "killed", path)
-        brought(folder / "whole", path)
+                import_into(folder / "killed", path, lives=life)
+            assert recorded_imports(folder / "killed") == []
+        import_into(folder / "killed", path)
+        import_into(folder / "whole", path)
     assert rows(folder / "killed") == rows(folder / "whole")
 
 
 def test_turns_that_a_server_stored_under_the_same_ids_are_not_stored_again(home: Path, file: File) -> None:
     async def live(memory: Memory) -> None:
-        said = NewTurn(role="user", content="Hi", said_at=DAY, client_id="m1")
-        await memory.record_turns([said], session="trip")
+        recorded = NewTurn(role="user", content="Hi", said_at=DAY, client_id="m1")
+        await memory.record_turns([recorded], session="trip")
 
     in_memory(home, live)
-    again = brought(home, file(jsonl([turn("Hi", id="m1", said_at=DAY.isoformat())])))
+    again = import_into(home, file(jsonl([turn("Hi", id="m1", said_at=DAY.isoformat())])))
     assert (again.stored, again.duplicates) == (0, 1)
 
 
-def test_a_time_that_cannot_be_read_costs_no_turn_and_is_told(home: Path, file: File) -> None:
-    told = [turn("first", said_at="2026-05-07T08:00:00Z"), turn("second", said_at="9999-12-31T23:59:59-14:00")]
-    done = brought(home, file(jsonl([{"session": "s", "created_at": "soon", "turns": told}])))
+def test_a_turn_with_an_unreadable_time_is_stored_and_the_time_is_counted(home: Path, file: File) -> None:
+    turns = [turn("first", said_at="2026-05-07T08:00:00Z"), turn("second", said_at="9999-12-31T23:59:59-14:00")]
+    done = import_into(home, file(jsonl([{"session": "s", "created_at": "soon", "turns": turns}])))
     assert (done.state, done.stored, done.bad) == ("stored", 2, 0)
     assert any(note.startswith("2 times cannot be read: ") for note in done.notes)
     assert done.first == done.last == datetime(2026, 5, 7, 8, 0, tzinfo=UTC)
 
 
-def test_what_was_forgotten_does_not_come_back(home: Path, file: File) -> None:
+def test_forgotten_turns_are_not_stored_again(home: Path, file: File) -> None:
     path = file(jsonl(talk(4)))
-    brought(home, path)
+    import_into(home, path)
 
     async def forget() -> None:
         async with open_memory(home=home, embedder="none") as memory:
@@ -143,7 +143,7 @@ def test_what_was_forgotten_does_not_come_back(home: Path, file: File) -> None:
 
     anyio.run(forget)
     left = rows(home)
-    assert brought(home, path, again=True).stored == 0
+    assert import_into(home, path, again=True).stored == 0
     assert rows(home) == left
 
 
@@ -152,7 +152,7 @@ def test_what_was_forgotten_does_not_come_back(home: Path, file: File) -> None:
 
 def test_nothing_of_a_file_with_a_wrong_line_is_stored(home: Path, file: File) -> None:
     path = file(jsonl(talk(600)) + b'{"role": "user"}\nnonsense\n' + jsonl(talk(3)))
-    refused = brought(home, path)
+    refused = import_into(home, path)
     assert (refused.state, refused.stored, refused.bad, refused.wrong) == (
         "refused",
         0,
@@ -162,12 +162,12 @@ def test_nothing_of_a_file_with_a_wrong_line_is_stored(home: Path, file: File) -
             "line 602: is not JSON (Expecting value at character 1). Repair or remove it.",
         ],
     )
-    assert (rows(home), noted(home)) == ({}, [])
+    assert (rows(home), recorded_imports(home)) == ({}, [])
 
 
-def test_with_skip_bad_the_rest_is_stored_and_what_is_wrong_is_counted_and_listed(home: Path, file: File) -> None:
+def test_with_skip_bad_the_valid_turns_are_stored_and_problems_are_counted_and_listed(home: Path, file: File) -> None:
     path = file(jsonl([turn("a"), {"turns": [turn("b"), {"role": "x"}, turn("c")]}, *[3] * 30]))
-    done = brought(home, path, skip_bad=True)
+    done = import_into(home, path, skip_bad=True)
     assert (done.state, done.stored, done.bad, len(done.wrong), done.wrong[0]) == (
         "stored",
         3,
@@ -176,7 +176,7 @@ def test_with_skip_bad_the_rest_is_stored_and_what_is_wrong_is_counted_and_liste
         "line 2, turns[1]: role is 'x', and has to be user, assistant, system or tool.",
     )
     assert contents(home) == {"trip": ["a", "b", "c"]}
-    assert len(noted(home)) == 1
+    assert len(recorded_imports(home)) == 1
 
 
 def test_a_file_that_is_rewritten_between_the_two_passes_is_not_stored_as_something_else(
@@ -189,19 +189,19 @@ def test_a_file_that_is_rewritten_between_the_two_passes_is_not_stored_as_someth
             path.write_bytes(b"x" * of)
 
     with pytest.raises(InvalidInput, match=r"changed while it was read\. Import it again\."):
-        brought(home, path, progress=rewrite)
-    assert (rows(home), noted(home)) == ({}, [])
+        import_into(home, path, progress=rewrite)
+    assert (rows(home), recorded_imports(home)) == ({}, [])
 
 
-# --- what was done is not done again ----------------------------------------------------------------
+# --- imported files are not read again --------------------------------------------------------------
 
 
 def test_an_unchanged_file_is_skipped_and_not_even_read(home: Path, file: File) -> None:
     path = file(jsonl(talk(4)))
-    brought(home, path)
-    path.write_bytes(b"\0" * path.stat().st_size)  # nobody writes so; it shows that nobody looks
+    import_into(home, path)
+    path.write_bytes(b"\0" * path.stat().st_size)  # no program writes files so; shows that the file is not read
     os.utime(path, (1_700_000_000, 1_700_000_000))
-    again = brought(home, path)
+    again = import_into(home, path)
     assert again == FileReport(
         file=str(path),
         state="known",
@@ -214,20 +214,20 @@ def test_a_file_that_was_touched_copied_or_imported_just_after_it_was_written_is
     home: Path, file: File
 ) -> None:
     path = file(jsonl(talk(4)), modified=int(NOW.timestamp()))
-    brought(home, path)
-    assert brought(home, path).state == "known"
+    import_into(home, path)
+    assert import_into(home, path).state == "known"
     path.write_bytes(jsonl(talk(3)) + b" " * (path.stat().st_size - len(jsonl(talk(3)))))
     os.utime(path, (int(NOW.timestamp()), int(NOW.timestamp())))
-    assert brought(home, path).state == "stored"
+    assert import_into(home, path).state == "stored"
     copy = file(jsonl(talk(4)), "copy.jsonl", modified=1_500_000_000)
-    assert brought(home, copy).state == "known"
-    assert (str(copy), 1_500_000_000_000) in {(one.path, one.modified) for one in noted(home)}
+    assert import_into(home, copy).state == "known"
+    assert (str(copy), 1_500_000_000_000) in {(imported.path, imported.modified) for imported in recorded_imports(home)}
 
 
-# --- what is told -----------------------------------------------------------------------------------
+# --- records and reports ----------------------------------------------------------------------------
 
 
-def test_what_is_left_out_is_told(home: Path, file: File) -> None:
+def test_skipped_messages_and_parts_are_reported(home: Path, file: File) -> None:
     said_at = DAY.isoformat()
     values = [
         turn("a", said_at=said_at, model="x"),
@@ -236,7 +236,7 @@ def test_what_is_left_out_is_told(home: Path, file: File) -> None:
         turn('<mcp-memory-recall part="stable">\nx\n</mcp-memory-recall>', said_at=said_at),
     ]
     data = jsonl(values) + json.dumps(turn("c\ud83d", said_at=said_at)).encode() + b"\n" + b'{"role"'
-    done = brought(home, file(data))
+    done = import_into(home, file(data))
     assert (done.turns, done.stored, done.emptied) == (4, 3, 1)
     assert done.notes == [
         "1 session has a name that cannot be part of a file name: 'a:b' is kept as 'a-b-6783a3'.",
@@ -251,23 +251,23 @@ def test_what_is_left_out_is_told(home: Path, file: File) -> None:
 @pytest.mark.parametrize(
     ("name", "session"), [("standup.jsonl", "standup"), ("notes.2024.json.gz", "notes.2024"), (".jsonl", ".jsonl")]
 )
-def test_turns_that_name_no_session_belong_to_one_named_like_the_file(
+def test_turns_without_a_session_get_a_session_named_like_the_file(
     name: str, session: str, home: Path, file: File
 ) -> None:
     data = jsonl([turn("a", session=None)])
-    brought(home, file(gzip.compress(data) if name.endswith("gz") else data, name))
+    import_into(home, file(gzip.compress(data) if name.endswith("gz") else data, name))
     assert [kept.removesuffix(kept[-7:]) if session == ".jsonl" else kept for kept in contents(home)] == [
         "jsonl" if session == ".jsonl" else session
     ]
 
 
 def test_a_session_that_is_asked_for_is_for_turns_that_name_none(home: Path, file: File) -> None:
-    brought(home, file(jsonl([turn("a", session=None), turn("b")])), session="asked")
+    import_into(home, file(jsonl([turn("a", session=None), turn("b")])), session="asked")
     assert contents(home) == {"asked": ["a"], "trip": ["b"]}
 
 
 @pytest.mark.parametrize("missing", [True, False])
-def test_what_is_no_file_is_refused_with_its_name(missing: bool, tmp_path: Path) -> None:
+def test_a_path_that_is_not_a_file_is_refused_with_its_name(missing: bool, tmp_path: Path) -> None:
     path = tmp_path / "gone" if missing else tmp_path
     with pytest.raises(InvalidInput, match="gone cannot be read: No such file" if missing else "is not a file. Name"):
         source_of(path)
@@ -275,4 +275,4 @@ def test_what_is_no_file_is_refused_with_its_name(missing: bool, tmp_path: Path)
 
 def test_turns_without_a_time_after_the_last_moment_there_is_keep_that(home: Path, file: File) -> None:
     path = file(jsonl([turn("One", said_at="9999-12-31T23:59:59.999+00:00"), turn("Two"), turn("Three")]))
-    assert brought(home, path).stored == 3
+    assert import_into(home, path).stored == 3

@@ -18,7 +18,7 @@ from tests.in_memory import in_memory
 from tests.integrations.importers.agents import TALK, WRITERS, data, turns, written
 
 
-def test_each_client_keeps_its_logs_where_it_is_told_to(tmp_path: Path) -> None:
+def test_the_folders_of_logs_follow_the_clients_settings(tmp_path: Path) -> None:
     moved = {"CLAUDE_CONFIG_DIR": "/c", "CODEX_HOME": "/x", "GEMINI_CLI_HOME": "/g"}
     folders = {agent: log_folders(agent, environ={}, home=tmp_path) for agent in AGENTS}
     assert folders == {
@@ -33,7 +33,7 @@ def test_each_client_keeps_its_logs_where_it_is_told_to(tmp_path: Path) -> None:
     ]
 
 
-def test_logs_are_found_by_what_is_in_them_without_those_of_sub_agents(tmp_path: Path) -> None:
+def test_logs_are_found_by_their_contents_without_those_of_sub_agents(tmp_path: Path) -> None:
     logs = [written(tmp_path, agent) for agent in AGENTS]
     aside = logs[0].with_suffix("") / "subagents" / "agent-1.jsonl"
     aside.parent.mkdir(parents=True)
@@ -42,26 +42,26 @@ def test_logs_are_found_by_what_is_in_them_without_those_of_sub_agents(tmp_path:
         (tmp_path / name).write_text(text, encoding="utf-8")
     (tmp_path / "gone.jsonl").symlink_to(tmp_path / "nothing")
     (tmp_path / "round").symlink_to(tmp_path)
-    known: dict[Path, Agent | None] = {}
+    agents: dict[Path, Agent | None] = {}
     for _ in range(2):
-        assert {log.path: log.client for log in find_logs(tmp_path, known)} == dict(zip(logs, AGENTS, strict=True))
-    assert list(find_logs(tmp_path / "nowhere", known)) == []
+        assert {log.path: log.client for log in find_logs(tmp_path, agents)} == dict(zip(logs, AGENTS, strict=True))
+    assert list(find_logs(tmp_path / "nowhere", agents)) == []
 
 
 def test_a_watched_folder_is_followed_as_its_logs_grow_and_new_ones_come(home: Path, tmp_path: Path) -> None:
-    heard: list[FollowReport | McpMemoryError] = []
+    outcomes: list[FollowReport | McpMemoryError] = []
     folder = tmp_path / "logs"
     path = written(folder, "claude-code", TALK[:3])
 
-    def told(log: AgentLog, one: FollowReport | McpMemoryError) -> None:
-        heard.append(one)
-        if len(heard) == 3:
+    def note_outcome(log: AgentLog, outcome: FollowReport | McpMemoryError) -> None:
+        outcomes.append(outcome)
+        if len(outcomes) == 3:
             group.cancel_scope.cancel()
 
-    def found() -> Iterator[AgentLog]:
-        if len(heard) == 1:
+    def find() -> Iterator[AgentLog]:
+        if len(outcomes) == 1:
             path.write_bytes(data(WRITERS["claude-code"](TALK)))
-        elif len(heard) == 2:
+        elif len(outcomes) == 2:
             written(folder, "gemini")
         yield from find_logs(folder, {})
 
@@ -70,12 +70,12 @@ def test_a_watched_folder_is_followed_as_its_logs_grow_and_new_ones_come(home: P
         async with open_memory(home=home, embedder="none") as memory:
             with anyio.fail_after(20):
                 async with anyio.create_task_group() as group:
-                    await watch_logs(memory, found, report=told, every=0.001)
+                    await watch_logs(memory, find, report=note_outcome, every=0.001)
 
     group: Any = None
     anyio.run(visit)
-    assert [one.stored for one in heard if isinstance(one, FollowReport)] == [2, 4, 6]
-    assert [one.kept for one in heard if isinstance(one, FollowReport)] == [0, 1, 1]
+    assert [outcome.stored for outcome in outcomes if isinstance(outcome, FollowReport)] == [2, 4, 6]
+    assert [outcome.kept for outcome in outcomes if isinstance(outcome, FollowReport)] == [0, 1, 1]
     assert {session: len(stored) for session, stored in turns(home).items()} == {
         "claude-code-3f2a9c1e": 6,
         "gemini-595f5ec3": 6,
@@ -84,40 +84,40 @@ def test_a_watched_folder_is_followed_as_its_logs_grow_and_new_ones_come(home: P
 
 def test_a_log_that_could_not_be_stored_is_tried_again(home: Path, tmp_path: Path) -> None:
     path = written(tmp_path / "logs", "claude-code")
-    heard: list[FollowReport | McpMemoryError] = []
+    outcomes: list[FollowReport | McpMemoryError] = []
 
     async def visit(memory: Memory) -> None:
         verb = memory.record_turns
 
-        async def locked(*given: Any, **named: Any) -> Any:
-            if not heard:
+        async def locked(*arguments: Any, **named: Any) -> Any:
+            if not outcomes:
                 raise StoreUnavailable("The disk is full.")
-            return await verb(*given, **named)
+            return await verb(*arguments, **named)
 
         memory.record_turns = locked
 
-        def told(_: AgentLog, one: FollowReport | McpMemoryError) -> None:
-            heard.append(one)
-            if len(heard) == 2:
+        def note_outcome(_: AgentLog, outcome: FollowReport | McpMemoryError) -> None:
+            outcomes.append(outcome)
+            if len(outcomes) == 2:
                 group.cancel_scope.cancel()
 
-        def found() -> Iterator[AgentLog]:
+        def find() -> Iterator[AgentLog]:
             yield AgentLog(path=path, client="claude-code")
             yield AgentLog(path=path.with_name("gone.jsonl"), client="codex")
 
         with anyio.fail_after(20):
             async with anyio.create_task_group() as group:
-                await watch_logs(memory, found, report=told, every=0.001)
+                await watch_logs(memory, find, report=note_outcome, every=0.001)
 
     in_memory(home, visit)
-    failed, done = heard
+    failed, done = outcomes
     assert isinstance(failed, StoreUnavailable)
     assert isinstance(done, FollowReport)
     assert done.stored == 6
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-def test_what_following_would_store_is_told_before(home: Path, tmp_path: Path, agent: Agent) -> None:
+def test_a_preview_counts_the_turns_that_following_would_store(home: Path, tmp_path: Path, agent: Agent) -> None:
     from mcp_memory.core.config import load_settings
     from mcp_memory.integrations.importers.follow import preview_log
 

@@ -1,8 +1,7 @@
 """Formats of conversations and memories, one module each; the module's name is the name of the format.
 
-A module has a `FORMAT` (`importers.format.Format`). Most are data: how a file is recognised, and the names of the
-fields in which conversations, messages, roles, texts and times are (`importers.chat.Chat`). CONTRIBUTING.md says how to
-add one.
+A module has a `FORMAT` (`importers.format.Format`). Most are data: tests that recognise a file, and the names of the
+fields of conversations and messages (`importers.chat.Chat`). CONTRIBUTING.md explains how to add a format.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
     .openclaw/workspace/memory/<date>.md            headings and bullets; also MEMORY.md, and USER.md about the user
     .hermes/memories/MEMORY.md                      entries with a line `§` between them; also USER.md
 
-Each bullet, paragraph or entry is a statement, said by the agent that wrote it.
+Each bullet, paragraph or entry is a statement of the agent that wrote it.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ _AGENTS = (
 )
 _ENTRIES = "§"
 _COPY = re.compile(r"\s*# Session: ")
-"""How a note of OpenClaw begins that repeats a conversation."""
+"""The beginning of a note of OpenClaw that repeats a conversation."""
 _DATES = ("modified", "updated", "updated_at", "created", "created_at", "date")
 
 
 def agent_note_records(source: SourceValue, skipped: SkippedParts) -> Iterator[MemoryRecord]:
     """Yield the statements of a note."""
     text = str(source.value)
-    program, agent, found = next(
+    program, agent, path = next(
         ((name, title, match) for name, title, path in _AGENTS if (match := path.search(source.path))),
         ("agent-notes", "An agent", None),
     )
@@ -56,24 +56,24 @@ def agent_note_records(source: SourceValue, skipped: SkippedParts) -> Iterator[M
         skipped.left_out[COPIES] += 1
         return
     fields, body, first = front_matter(text)
-    named = {} if found is None else found.groupdict()
+    named = {} if path is None else path.groupdict()
     is_divided = any(line.strip() == _ENTRIES for line in body.splitlines())
     passages = divided_passages(body, _ENTRIES) if is_divided else markdown_passages(body, first)
     name = fields.get("name")
-    passages = (replace(one, headings=(name, *one.headings)) if name else one for one in passages)
-    about = fields.get("description")
-    if about:
-        passages = chain([Passage(line=1, text=about, headings=(name,) if name else ())], passages)
+    if description := fields.get("description"):
+        passages = chain([Passage(line=1, text=description)], passages)
+    if name:
+        passages = (replace(passage, headings=(name, *passage.headings)) for passage in passages)
     is_user = source.path.endswith("/USER.md") or fields.get("type") == "user"
     subject = "the user" if is_user else named.get("project")
-    says = f"{agent} noted about {subject}" if subject else f"{agent} noted"
+    speaker = f"{agent} noted about {subject}" if subject else f"{agent} noted"
     said_at = parse_time({"day": named.get("date"), **fields}, (*_DATES, "day"), skipped)
-    yield from note_records(source, skipped, passages, says=says, program=program, said_at=said_at)
+    yield from note_records(source, skipped, passages, speaker=speaker, program=program, said_at=said_at)
 
 
 FORMAT = Format(
     title="notes of an agent",
-    found="the `memory` folders in `~/.claude/projects`; `MEMORY.md`, `USER.md` and `memory/` of OpenClaw; "
+    location="the `memory` folders in `~/.claude/projects`; `MEMORY.md`, `USER.md` and `memory/` of OpenClaw; "
     "`~/.hermes/memories`",
     unit="text",
     path="|".join(re.sub(r"\?P<\w+>", "", path.pattern) for _, _, path in _AGENTS),

@@ -46,7 +46,7 @@ _CHAT = Chat(
 
 FORMAT = Format(
     title="a chat of Google AI Studio",
-    found="the folder `Google AI Studio` in Google Drive, or in its Takeout",
+    location="the folder `Google AI Studio` in Google Drive, or in its Takeout",
     path=r"(?:^|/)[^./]+$|\.json$",
     matches=has(chunkedPrompt__chunks=list),
     records=ai_studio_records,

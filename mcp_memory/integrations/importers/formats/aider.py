@@ -6,7 +6,7 @@
     anything else                                   the answer of the model
 
 The program's own lines end in two spaces, those of an answer in Markdown do not. Within a fence of code only the
-beginning of a session counts. `.aider.input.history` beside it has the time of all that was typed:
+beginning of a session counts. `.aider.input.history` in the same folder has the times of the user's input:
 
     # 2026-01-14 20:04:02.220022
     +each line
@@ -39,22 +39,20 @@ def _sessions(value: Any) -> Iterator[Any]:
     text, typed = str(find(value, "text")), items_of(value, "typed")
     starts = list(_START.finditer(text))
     for start, following in zip(starts, [*starts[1:], None], strict=False):
-        body, until = (
-            text[start.end() : following.start() if following else None],
-            following[1] if following else "9999",
-        )
-        own = [one for one in typed if start[1] <= one[0] < until]
-        yield {"id": start[1], "began": start[1], "messages": list(_dated(_messages(body), own))}
+        body = text[start.end() : following.start() if following else None]
+        until = following[1] if following else "9999"
+        inputs = [(time, words) for time, words in typed if start[1] <= time < until]
+        yield {"id": start[1], "began": start[1], "messages": list(_dated(_messages(body), inputs))}
 
 
 def _typed(text: str) -> list[tuple[str, str]]:
-    """Return the time and words of all that was typed."""
+    """Return the time and words of each input."""
     entries = [(entry[1], entry[2]) for entry in _TYPED.finditer(text)]
     return [(time, "\n".join(line[1:].rstrip() for line in lines.splitlines()).strip()) for time, lines in entries]
 
 
 def _dated(messages: Iterator[dict[str, Any]], typed: list[tuple[str, str]]) -> Iterator[dict[str, Any]]:
-    """Yield messages, those of the user with the time at which their words were typed."""
+    """Yield the messages; those of the user get the time at which their words were typed."""
     at = 0
     for message in messages:
         words = message.get("typed")
@@ -111,14 +109,14 @@ _CHAT = Chat(
 
 
 def aider_records(source: SourceValue, skipped: SkippedParts) -> Iterator[AnyRecord]:
-    """Yield the records of a history, with the times of what was typed."""
+    """Yield the records of a history, with the times of the user's input."""
     typed = _typed(text_at(Path(source.path).with_name(".aider.input.history"), whole=True)) if source.path else []
     yield from _CHAT.records(replace(source, value={"text": source.value, "typed": typed}), skipped)
 
 
 FORMAT = Format(
     title="a history of aider",
-    found="`.aider.chat.history.md` in the folder of a project",
+    location="`.aider.chat.history.md` in the folder of a project",
     unit="text",
     path=r"\.md$",
     matches=lambda text: _START.search(text) is not None,

@@ -35,7 +35,7 @@ def _conversations(value: Any) -> Iterator[Any]:
 
 FORMAT = Format(
     title="a conversation of Amazon Q Developer",
-    found="the file that `/save` writes",
+    location="the file that `/save` writes",
     matches=lambda value: (
         has("conversation_id")(value) and first_of("history", has("user.content", "assistant"))(value)
     ),

@@ -2,8 +2,8 @@
 
     line   {step_index, source: USER_EXPLICIT | SYSTEM | MODEL, type, status, created_at, content, thinking, tool_calls}
 
-The user's words are in `<USER_REQUEST>`. Of the model, PLANNER_RESPONSE is the answer, and any other type is the result
-of the tool of that name. `transcript.jsonl` beside it has the same steps. Conversations in `.pb` files are encrypted.
+The user's words are in `<USER_REQUEST>`. A step of the model is an answer (PLANNER_RESPONSE) or, with any other type,
+the result of the tool of that name. `transcript.jsonl` has the same steps. Conversations in `.pb` files are encrypted.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any
 
 from mcp_memory.integrations.importers.chat import Chat, Message
 from mcp_memory.integrations.importers.format import Format, any_line, has
-from mcp_memory.integrations.importers.parts import CALL, HIDDEN, INJECTED, RESULT, SUMMARIES, THOUGHTS, WORDS
-from mcp_memory.integrations.importers.records import find, items_of, object_of, text_of
+from mcp_memory.integrations.importers.parts import HIDDEN, INJECTED, RESULT, SUMMARIES, THOUGHTS, WORDS, call_parts
+from mcp_memory.integrations.importers.records import find, text_of
 from mcp_memory.integrations.importers.session_files import chat_records, load_lines
 
 _REQUEST = re.compile(r"<USER_REQUEST>\n?(.*?)\n?</USER_REQUEST>\s*", re.DOTALL)
@@ -62,12 +62,12 @@ def _parts(step: Message) -> Iterator[dict[str, Any]]:
         case _:
             yield from [{"type": THOUGHTS}] if step.get("thinking") else []
             yield {"type": WORDS, "text": text}
-            yield from ({**call, "type": CALL} for call in map(object_of, items_of(step, "tool_calls")) if call)
+            yield from call_parts(step.get("tool_calls"))
 
 
 FORMAT = Format(
     title="a transcript of Antigravity",
-    found="`brain` in `~/.gemini/antigravity-cli`",
+    location="`brain` in `~/.gemini/antigravity-cli`",
     unit="lines",
     matches=any_line(has("step_index", "source", "type")),
     load=load_lines(_session),

@@ -17,16 +17,10 @@ import re
 from collections.abc import Iterator
 
 from mcp_memory.integrations.importers.format import Format
-from mcp_memory.integrations.importers.records import (
-    ImportProblem,
-    InvalidRecord,
-    SkippedParts,
-    SourceValue,
-    parse_time,
-)
+from mcp_memory.integrations.importers.markdown_notes import front_matter
+from mcp_memory.integrations.importers.records import SkippedParts, SourceValue, parse_time
 from mcp_memory.integrations.importers.statements import MemoryRecord, as_turn, short_id, statement
 
-_FRONT = re.compile(r"\A---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 _FIELD = re.compile(r"^([A-Za-z_][\w-]*):[ \t]*(.*)$", re.MULTILINE)
 _OBSERVATION = re.compile(r"^[ \t]*[-*][ \t]+\[([^\[\]()\n]{1,80})\](?!\()[ \t]+(\S.*)$")
 _RELATION = re.compile(
@@ -41,35 +35,33 @@ _TIMES = ("modified", "updated", "updated_at", "created", "created_at", "date")
 def is_note(text: str) -> bool:
     """Return whether a Markdown file is a note: it has front matter with a title or permalink, or an observation."""
     fields = _fields(text)
-    return bool({"title", "permalink"} & fields.keys()) or any(map(_parse_observation, _body(text).splitlines()))
+    return bool({"title", "permalink"} & fields.keys()) or any(
+        map(_parse_observation, front_matter(text)[1].splitlines())
+    )
 
 
 def basic_memory_records(source: SourceValue, skipped: SkippedParts) -> Iterator[MemoryRecord]:
-    """Yield the records of a note, up to the first problem."""
+    """Yield the records of a note."""
     text, name = str(source.value), source.where
-    fields, body = _fields(text), _body(text)
+    fields, (_, body, first) = _fields(text), front_matter(text)
     title = fields.get("title") or name.rpartition("/")[2].removesuffix(".md")
     at = parse_time(fields, _TIMES, skipped)
     rest: list[str] = []
-    first = text.count("\n", 0, len(text) - len(body)) + 1
-    try:
-        for number, line in enumerate(body.splitlines(), start=first):
-            where = f"{name}, line {number}"
-            if (observed := _parse_observation(line)) is not None:
-                category, words = observed[0], _remove_tags(observed[1])
-                observation = f"{title} ({category}): {words}"
-                yield statement(where, skipped, text=observation, words=words, about=(title,), said_at=at)
-            elif (relation := _RELATION.match(line)) is not None:
-                kind, target = (relation[1] or "relates_to").strip(), relation[2].partition("|")[0].strip()
-                if target:
-                    yield statement(where, skipped, fact=(title, kind, target), about=(title, target), said_at=at)
-            else:
-                rest.append(line)
-        if any(line.strip() and not line.startswith("#") for line in rest):
-            id = short_id(f"basic-memory-{fields.get('permalink') or name}")
-            yield as_turn(name, text, skipped, program="basic-memory", said_at=at, id=id)
-    except InvalidRecord as unfit:
-        yield ImportProblem(where=name, what=str(unfit))
+    for number, line in enumerate(body.splitlines(), start=first):
+        where = f"{name}, line {number}"
+        if (observed := _parse_observation(line)) is not None:
+            category, words = observed[0], _remove_tags(observed[1])
+            observation = f"{title} ({category}): {words}"
+            yield statement(where, skipped, text=observation, words=words, about=(title,), said_at=at)
+        elif (relation := _RELATION.match(line)) is not None:
+            kind, target = (relation[1] or "relates_to").strip(), relation[2].partition("|")[0].strip()
+            if target:
+                yield statement(where, skipped, fact=(title, kind, target), about=(title, target), said_at=at)
+        else:
+            rest.append(line)
+    if any(line.strip() and not line.startswith("#") for line in rest):
+        id = short_id(f"basic-memory-{fields.get('permalink') or name}")
+        yield as_turn(name, text, skipped, program="basic-memory", said_at=at, id=id)
 
 
 def _parse_observation(line: str) -> tuple[str, str] | None:
@@ -85,21 +77,14 @@ def _remove_tags(text: str) -> str:
 
 def _fields(text: str) -> dict[str, str]:
     """Return the plain fields of the front matter; lists and values over several lines are skipped."""
-    front = _FRONT.match(text)
-    if front is None:
-        return {}
-    plain = ((key, value.strip().strip("'\"").strip()) for key, value in _FIELD.findall(front[1]))
+    front = text.removesuffix(front_matter(text)[1])
+    plain = ((key, value.strip().strip("'\"").strip()) for key, value in _FIELD.findall(front))
     return {key: value for key, value in plain if value and value[0] not in "[{|>"}
-
-
-def _body(text: str) -> str:
-    front = _FRONT.match(text)
-    return text if front is None else text[front.end() :]
 
 
 FORMAT = Format(
     title="a note of basic-memory",
-    found="the folder with its notes, or a zip of it",
+    location="the folder with its notes, or a zip of it",
     unit="text",
     matches=is_note,
     records=basic_memory_records,

@@ -32,7 +32,7 @@ def _parts(message: Message) -> Iterator[Any]:
 
 FORMAT = Format(
     title="a conversation of big-AGI",
-    found="the JSON file of Export",
+    location="the JSON file of Export",
     matches=lambda value: _is_conversation(value) or first_of("conversations", _is_conversation)(value),
     records=Chat(
         client="big-agi",

@@ -23,7 +23,7 @@ def _sessions(value: Any) -> Iterator[Any]:
 
 FORMAT = Format(
     title="an export of Chatbox",
-    found="the JSON file of its export in the settings",
+    location="the JSON file of its export in the settings",
     matches=lambda value: list_of((object_of(value) or {}).get("chat-sessions-list")) is not None,
     records=Chat(
         client="chatbox",

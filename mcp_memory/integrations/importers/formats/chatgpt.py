@@ -5,17 +5,16 @@
                     content: {content_type, parts | text}, metadata, weight}}
 
 `mapping` is a tree: an edited question or a second answer begins a branch. Turns are the words of user and assistant to
-each other. Messages to a tool are calls, with these exceptions: a message to `canmore` writes a document beside the
-conversation ("canvas"), of which the last version is imported as a turn of the assistant; a message to `bio` notes a
-fact about the user, which is imported as a statement, and so are the user's custom instructions. Thoughts, hidden
-messages and other contexts are counted. A conversation marked as not to be remembered is skipped. Marks of the web
+each other. Messages to a tool are calls, with two exceptions: a message to `canmore` writes a document ("canvas"), of
+which the last version is imported as a turn of the assistant; a message to `bio` notes a fact about the user, which is
+imported as a statement. The user's custom instructions are statements too. Thoughts, hidden messages and other contexts
+are counted. A conversation marked as not to be remembered is skipped. Marks of the web
 page, such as citations between U+E200 and U+E201, are removed, as the page does.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -23,10 +22,16 @@ from typing import Any
 from mcp_memory.core.text import one_line
 from mcp_memory.integrations.importers.chat import Chat, Message, Talk
 from mcp_memory.integrations.importers.format import AnyRecord, Format, has
-from mcp_memory.integrations.importers.parts import CALLS, HIDDEN, NOT_REMEMBERED, RESULTS, THOUGHTS
+from mcp_memory.integrations.importers.parts import (
+    CALLS,
+    HIDDEN,
+    NOT_REMEMBERED,
+    RESULTS,
+    THOUGHTS,
+    parse_list,
+    parse_object,
+)
 from mcp_memory.integrations.importers.records import (
-    ImportProblem,
-    InvalidRecord,
     SkippedParts,
     SourceValue,
     find,
@@ -35,6 +40,7 @@ from mcp_memory.integrations.importers.records import (
     list_of,
     name_of,
     object_of,
+    objects_in,
     parse_time,
     part_of,
     text_of,
@@ -122,7 +128,7 @@ _INSTRUCTIONS = {
 
 
 def _notes(talk: Talk, message: Message, where: str, text: str) -> Iterator[AnyRecord]:
-    """Yield memory notes as statements, a line each: those of a message to `bio`, or ChatGPT's list of all notes."""
+    """Yield the lines of memory notes as statements: of a message to `bio`, or of ChatGPT's list of all notes."""
     for line in filter(None, map(str.strip, text.splitlines())):
         note = _NOTE.match(line)
         if note is not None:
@@ -132,22 +138,22 @@ def _notes(talk: Talk, message: Message, where: str, text: str) -> Iterator[AnyR
 def _instructions(talk: Talk, message: Message, where: str) -> Iterator[AnyRecord]:
     """Yield custom instructions as statements."""
     content = part_of(message, "content")
-    given = {key: text for key in _INSTRUCTIONS if (text := text_of(content, key))}
-    if not given and (text := _join_texts(message)):
-        given = {"user_profile": text}
-    for key, text in given.items():
+    instructions = {key: text for key in _INSTRUCTIONS if (text := text_of(content, key))}
+    if not instructions and (text := _join_texts(message)):
+        instructions = {"user_profile": text}
+    for key, text in instructions.items():
         fenced = _FENCED.search(text)
         words = (fenced[1] if fenced else text).strip()
         if words:
             yield from _statement(talk, message, where, _INSTRUCTIONS[key], words)
-    if not given:
+    if not instructions:
         talk.skipped.left_out[HIDDEN] += 1
 
 
 def _statement(
     talk: Talk, message: Message, where: str, label: str, words: str, day: str | None = None
 ) -> Iterator[AnyRecord]:
-    """Yield a statement, once for a reading: ChatGPT repeats its notes and instructions in most conversations."""
+    """Yield a statement once per file: ChatGPT repeats its notes and instructions in most conversations."""
     id = f"chatgpt:{hashlib.sha256((label + words).encode()).hexdigest()[:24]}"
     if id in talk.skipped.seen:
         return
@@ -155,10 +161,7 @@ def _statement(
     said_at = parse_time({"day": day}, ("day",), talk.skipped) or talk.time(message, talk.chat.time)
     said_at = said_at or talk.turn_base.began
     text = label + words
-    try:
-        yield statement(where, talk.skipped, text=text, words=words, said_at=said_at, id=id, program="chatgpt")
-    except InvalidRecord as unfit:
-        yield ImportProblem(where=where, what=str(unfit))
+    yield statement(where, talk.skipped, text=text, words=words, said_at=said_at, id=id, program="chatgpt")
 
 
 # --- canvas -----------------------------------------------------------------------------------------
@@ -166,7 +169,7 @@ def _statement(
 
 def _canvas(talk: Talk, message: Message, where: str) -> Iterator[AnyRecord]:
     """Yield a canvas document as a turn of the assistant, where its last version was written."""
-    call = _parsed(_join_texts(message))
+    call = parse_object(_join_texts(message))
     document: dict[str, Any] = talk.notes.get("canvas") or {}
     if message.get("recipient") == "canmore.create_textdoc":
         document = {"name": name_of(call, "name"), "content": text_of(call, "content") or ""}
@@ -196,15 +199,15 @@ def _is_updated_later(talk: Talk, message: Message) -> bool:
 
 
 def _updated(talk: Talk, content: str, call: Message) -> str:
-    """Return a document after an update. A pattern that is not found as a text is counted.
+    """Return a document after an update. A pattern that does not occur as a text is counted.
 
-    Patterns are not run as expressions: one may be made so that it takes hours.
+    Patterns are never run as regular expressions, because a hostile expression may take hours.
     """
-    for update in map(object_of, items_of(call, "updates")):
-        pattern, new = (update or {}).get("pattern"), (update or {}).get("replacement")
+    for update in objects_in(items_of(call, "updates")):
+        pattern, new = update.get("pattern"), update.get("replacement")
         if not isinstance(pattern, str) or not isinstance(new, str):
             continue
-        count = -1 if (update or {}).get("multiple") is True else 1
+        count = -1 if update.get("multiple") is True else 1
         plain = next((text for text in (pattern, re.sub(r"\\(.)", r"\1", pattern)) if text and text in content), None)
         if pattern in _WHOLE:
             content = new
@@ -213,13 +216,6 @@ def _updated(talk: Talk, content: str, call: Message) -> str:
         else:
             talk.skipped.left_out["changes of canvas documents by a pattern"] += 1
     return content
-
-
-def _parsed(text: str) -> dict[str, Any]:
-    try:
-        return object_of(json.loads(text)) or {}
-    except (ValueError, RecursionError):
-        return {}
 
 
 def _join_texts(message: Message) -> str:
@@ -256,12 +252,9 @@ def _shown_mark(kind: str, *fields: str) -> str:
             return f"[{label}]({href})"
         case "url", [label, *_]:
             return label
-        case "entity", [given, *_]:
-            try:
-                names = list_of(json.loads(given))
-            except (ValueError, RecursionError):
-                return ""
-            return names[1] if names and len(names) > 1 and isinstance(names[1], str) else ""
+        case "entity", [field, *_]:
+            names = parse_list(field)
+            return names[1] if len(names) > 1 and isinstance(names[1], str) else ""
         case _:
             return ""
 
@@ -289,7 +282,7 @@ CHAT = Chat(
 
 FORMAT = Format(
     title="an export of ChatGPT",
-    found="the zip that ChatGPT sends, or its conversations.json",
+    location="the zip that ChatGPT sends, or its conversations.json",
     matches=has(mapping=dict),
     records=chatgpt_records,
 )

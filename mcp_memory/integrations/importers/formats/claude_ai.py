@@ -7,8 +7,8 @@
     tool_use       {id, name, input}      tool_result  {tool_use_id, name, content: [{text}]}
 
 Messages that name their parent form a tree; a message without a parent answers the message before it. The words are
-those of `content`, or of `text` if there is none, because `text` mixes them with thoughts. Attachments follow the
-words, up to a limit. Tool results are imported separately, and so are documents that the assistant wrote with a tool.
+read from `content` if it is not empty, because `text` mixes them with thoughts. Attachments follow the words, up to a
+limit. Tool results are imported separately, and so are documents that the assistant wrote with a tool.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ def _without_placeholders(text: str, _role: str) -> str:
 
 
 def _document(talk: Talk, arguments: Message) -> str:
-    """Return the document that a call writes: a whole one, or the last of that id with a change."""
-    written = text_of(arguments, "content", "file_text", "code") or ""
+    """Return the document that a call writes: a new document, or a change of the last document with that id."""
+    document = text_of(arguments, "content", "file_text", "code") or ""
     key = text_of(arguments, "id", "path") or ""
     old, new = arguments.get("old_str"), arguments.get("new_str")
-    if not written and isinstance(old, str) and isinstance(new, str) and old and old in talk.notes.get(key, ""):
-        written = talk.notes[key].replace(old, new, 1)
-    if written:
-        talk.notes[key] = written
-    return written
+    if not document and isinstance(old, str) and isinstance(new, str) and old and old in talk.notes.get(key, ""):
+        document = talk.notes[key].replace(old, new, 1)
+    if document:
+        talk.notes[key] = document
+    return document
 
 
 CHAT = Chat(
@@ -66,7 +66,7 @@ CHAT = Chat(
 
 FORMAT = Format(
     title="an export of Claude.ai",
-    found="the zip that Claude.ai sends, or its conversations.json",
+    location="the zip that Claude.ai sends, or its conversations.json",
     matches=has(chat_messages=list),
     records=CHAT.records,
 )

@@ -10,7 +10,7 @@ from mcp_memory.integrations.importers.format import Format, first_of, has
 
 FORMAT = Format(
     title="a design chat of Claude.ai",
-    found="the folder design_chats of its export",
+    location="the folder design_chats of its export",
     matches=first_of("messages", has("uuid", content=dict)),
     records=Chat(
         client="claude-ai",

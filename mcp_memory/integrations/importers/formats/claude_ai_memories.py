@@ -12,11 +12,11 @@ from datetime import datetime
 from mcp_memory.integrations.importers.format import AnyRecord, Format
 from mcp_memory.integrations.importers.records import (
     ImportProblem,
-    InvalidRecord,
     SkippedParts,
     SourceValue,
     items_of,
     object_of,
+    objects_in,
     parse_time,
     part_of,
     place_inside,
@@ -40,26 +40,23 @@ def claude_ai_memory_records(source: SourceValue, skipped: SkippedParts) -> Iter
     ]
     projects = part_of(thing, "project_memories")
     texts += [(f"project_memories.{id}", text_of(projects, id), None) for id in projects]
-    for nth, file in enumerate(map(object_of, items_of(thing, "memory_files"))):
-        at = parse_time(file or {}, ("updated_at",), skipped)
-        texts.append((f"memory_files[{nth}]", text_of(file or {}, "content"), at))
-    for path, text, at in texts:
+    for nth, file in enumerate(objects_in(items_of(thing, "memory_files"))):
+        at = parse_time(file, ("updated_at",), skipped)
+        texts.append((f"memory_files[{nth}]", text_of(file, "content"), at))
+    for path, memory, at in texts:
         heading, where = "", place_inside(source.where, path)
-        for line in filter(None, map(str.strip, (text or "").splitlines())):
-            if (found := _HEADING.match(line)) is not None:
-                heading = (found[1] or found[2]).strip()
+        for line in filter(None, map(str.strip, (memory or "").splitlines())):
+            if mark := _HEADING.match(line):
+                heading = (mark[1] or mark[2]).strip()
                 continue
             words = _MARK.sub("", line)
-            said = f"Claude noted about the user ({heading}): {words}" if heading else f"Claude noted: {words}"
-            try:
-                yield statement(where, skipped, text=said, words=words, said_at=at, program="claude-ai")
-            except InvalidRecord as unfit:
-                yield ImportProblem(where=where, what=str(unfit))
+            text = f"Claude noted about the user ({heading}): {words}" if heading else f"Claude noted: {words}"
+            yield statement(where, skipped, text=text, words=words, said_at=at, program="claude-ai")
 
 
 FORMAT = Format(
     title="the memory of Claude.ai",
-    found="memories.json of its export",
+    location="memories.json of its export",
     matches=lambda value: any(key in (object_of(value) or {}) for key in _FIELDS),
     records=claude_ai_memory_records,
 )

@@ -13,8 +13,6 @@ from collections.abc import Iterator
 
 from mcp_memory.integrations.importers.format import AnyRecord, Format, has
 from mcp_memory.integrations.importers.records import (
-    ImportProblem,
-    InvalidRecord,
     SkippedParts,
     SourceValue,
     id_of,
@@ -41,28 +39,22 @@ def claude_ai_project_records(source: SourceValue, skipped: SkippedParts) -> Ite
     name, id = name_of(thing, "name") or "without a name", id_of(thing, "uuid")
     at = parse_time(thing, ("updated_at", "created_at"), skipped)
     session = session_name("claude-ai-project", id or name)
-    try:
-        for key, link in _TEXTS.items():
-            if words := text_of(thing, key):
-                text = f"The user has a project in Claude.ai named {name} {link}: {words}"
-                about, own = (name,), id and f"claude-ai:{id}:{key}"
-                yield statement(where, skipped, text=text, words=words, about=about, said_at=at, id=own)
-        for nth, doc in enumerate(map(object_of, items_of(thing, "docs"))):
-            place = place_inside(where, f"docs[{nth}]")
-            if doc is not None and (content := text_of(doc, "content")):
-                title = f"[attached: {name_of(doc, 'filename', 'name') or 'text'}]\n"
-                said_at = parse_time(doc, ("created_at",), skipped)
-                own = id_of(doc, "uuid")
-                yield as_turn(
-                    place, title + content, skipped, program="project", said_at=said_at, id=own, session=session
-                )
-    except InvalidRecord as unfit:
-        yield ImportProblem(where=where, what=str(unfit))
+    for key, link in _TEXTS.items():
+        if words := text_of(thing, key):
+            text = f"The user has a project in Claude.ai named {name} {link}: {words}"
+            own_id = id and f"claude-ai:{id}:{key}"
+            yield statement(where, skipped, text=text, words=words, about=(name,), said_at=at, id=own_id)
+    for nth, doc in enumerate(map(object_of, items_of(thing, "docs"))):
+        place = place_inside(where, f"docs[{nth}]")
+        if doc is not None and (content := text_of(doc, "content")):
+            text = f"[attached: {name_of(doc, 'filename', 'name') or 'text'}]\n{content}"
+            said_at, own_id = parse_time(doc, ("created_at",), skipped), id_of(doc, "uuid")
+            yield as_turn(place, text, skipped, program="project", said_at=said_at, id=own_id, session=session)
 
 
 FORMAT = Format(
     title="projects of Claude.ai",
-    found="projects.json of its export",
+    location="projects.json of its export",
     matches=has("prompt_template", docs=list),
     records=claude_ai_project_records,
 )

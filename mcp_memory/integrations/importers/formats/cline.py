@@ -4,13 +4,13 @@
 
 The user's messages contain the user's words in tags (`<task>`, `<user_message>`, `<feedback>`, `<answer>`), or as
 `feedback` in the result of a tool, among outputs of tools and texts of the client. The assistant's messages contain
-calls of tools, as parts or as XML in the text; the words of some calls are for the user. `ui_messages.json` beside it
-has the time of each text, for versions without `ts`; `history_item.json` names the parent of a sub-agent's task.
+calls of tools, as parts or as XML in the text; the words of some calls are for the user. In the same folder,
+`ui_messages.json` has the time of each text, for versions without `ts`, and `history_item.json` names the parent of a
+sub-agent's task.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +27,8 @@ from mcp_memory.integrations.importers.parts import (
     THOUGHTS,
     WORDS,
     output_text,
+    parse_object,
+    split_text,
 )
 from mcp_memory.integrations.importers.reader import read_json
 from mcp_memory.integrations.importers.records import (
@@ -36,6 +38,7 @@ from mcp_memory.integrations.importers.records import (
     list_of,
     name_of,
     object_of,
+    objects_in,
     part_of,
     text_of,
 )
@@ -64,11 +67,11 @@ def _left_out(message: Message) -> str | None:
 
 
 def _parts(message: Message) -> Iterator[dict[str, Any]]:
-    """Yield the parts of a message: words, results, and what is counted."""
+    """Yield the parts of a message."""
     content = message.get("content")
     parts = [{"type": "text", "text": content}] if isinstance(content, str) else list_of(content) or []
     split = _user_parts if message.get("role") == "user" else _assistant_parts
-    yield from split([part for part in map(object_of, parts) if part is not None])
+    yield from split(objects_in(parts))
 
 
 def _user_parts(parts: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -78,7 +81,7 @@ def _user_parts(parts: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
             yield part
             continue
         text = str(part.get("text") or "") if part["type"] == "text" else output_text(part.get("content"))
-        typed = [found[2].strip() for found in _TYPED.finditer(text)] or _feedback(text)
+        typed = [tag[2].strip() for tag in _TYPED.finditer(text)] or _feedback(text)
         yield from ({"type": WORDS, "text": words} for words in typed)
         if _CONTENT.search(text):
             yield {"type": ATTACHED}
@@ -107,11 +110,8 @@ def _is_injected(text: str) -> bool:
 
 def _feedback(text: str) -> list[str]:
     """Return the user's words in a result of Roo Code, which is JSON."""
-    try:
-        said = text_of(object_of(json.loads(text)) or {}, "feedback")
-    except (ValueError, RecursionError):
-        return []
-    return [] if said is None else [said]
+    feedback = text_of(parse_object(text), "feedback")
+    return [] if feedback is None else [feedback]
 
 
 def _assistant_parts(parts: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -119,33 +119,32 @@ def _assistant_parts(parts: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         kind = part.get("type")
         if kind == "tool_use":
             yield part
-            if said := text_of(part_of(part, "input"), _SPEAKING.get(str(part.get("name")), "")):
-                yield {"type": WORDS, "text": said}
+            if words := text_of(part_of(part, "input"), _SPEAKING.get(str(part.get("name")), "")):
+                yield {"type": WORDS, "text": words}
         elif kind == "text":
             text, thoughts = _THINKING.subn("", str(part.get("text") or ""))
             yield from ({"type": THOUGHTS} for _ in range(thoughts))
-            at = 0
-            for call in _TOOL_XML.finditer(text):
-                yield {"type": WORDS, "text": text[at : call.start()].strip()}
-                at = call.end()
-                yield {"type": CALL, "name": call[1]}
-                if key := _SPEAKING.get(call[1]):
-                    said = re.search(_FIELD.format(key), call[2], re.DOTALL)
-                    yield {"type": WORDS, "text": said[1].strip() if said else ""}
-            yield {"type": WORDS, "text": text[at:].strip()}
+            yield from split_text(text, _TOOL_XML, _xml_call)
         else:
             yield part
 
 
+def _xml_call(call: re.Match[str]) -> Iterator[dict[str, Any]]:
+    yield {"type": CALL, "name": call[1]}
+    if key := _SPEAKING.get(call[1]):
+        words = re.search(_FIELD.format(key), call[2], re.DOTALL)
+        yield {"type": WORDS, "text": words[1].strip() if words else ""}
+
+
 def _load(path: Path) -> Iterator[SourceValue | ImportProblem]:
-    """Yield a task: its messages, with the times of `ui_messages.json` if they have none."""
+    """Yield a task. Messages without a time get the times of `ui_messages.json`."""
     messages = list_of(read_json(path))
     if messages is None:
-        yield ImportProblem(where=path.name, what="is no list of messages of Cline.")
+        yield ImportProblem(where=path.name, what="is not a list of messages of Cline.")
         return
     shown = list_of(json_at(path.with_name("ui_messages.json"))) or []
     about = object_of(json_at(path.with_name("history_item.json"))) or {}
-    first = next((text for entry in shown if (text := text_of(object_of(entry) or {}, "text"))), None)
+    first = next(filter(None, (text_of(entry, "text") for entry in objects_in(shown))), None)
     task = {
         "id": path.parent.name,
         "task": name_of(about, "task") or first,
@@ -157,13 +156,11 @@ def _load(path: Path) -> Iterator[SourceValue | ImportProblem]:
 
 
 def _dated(messages: list[Any], shown: list[Any]) -> Iterator[Any]:
-    """Yield messages, each with the time of the first text shown after those before that is its own."""
-    entries = [entry for entry in map(object_of, shown) if entry is not None and text_of(entry, "text")]
+    """Yield messages; each gets the time of its first text in `shown`, after the texts of the messages before it."""
+    entries = [entry for entry in objects_in(shown) if text_of(entry, "text")]
     texts = [_key(str(entry["text"])) for entry in entries]
     at = 0
-    for message in map(object_of, messages):
-        if message is None:
-            continue
+    for message in objects_in(messages):
         keys = [key for part in _parts(message) if (key := _key(text_of(part, "text") or ""))]
         if "ts" in message or not keys:
             yield message
@@ -194,7 +191,7 @@ _CHAT = Chat(
 
 FORMAT = Format(
     title="a task of Cline, Roo Code or Kilo Code",
-    found="the folder `tasks` in the editor's `globalStorage`, or a task's `api_conversation_history.json`",
+    location="the folder `tasks` in the editor's `globalStorage`, or a task's `api_conversation_history.json`",
     unit="path",
     path=r"(?:^|/)api_conversation_history\.json$",
     load=_load,

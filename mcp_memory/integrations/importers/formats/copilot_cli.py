@@ -3,8 +3,8 @@
     line   {type: "user.message" | "assistant.message" | "tool.execution_complete" | …, data, id, timestamp, parentId}
     data   {content, attachments} | {content, reasoningText, toolRequests} | {toolCallId, result: {content}}
 
-`workspace.yaml` beside it has the title. The extension of VS Code writes the same events for sessions that are also in
-its `chatSessions`, and are imported from there. `session.import_legacy` contains a session of the older form
+`workspace.yaml` in the same folder has the title. The extension of VS Code writes the same events for sessions that are
+also in its `chatSessions`, and are imported from there. `session.import_legacy` contains a session of the older form
 (`copilot_history`).
 """
 
@@ -31,6 +31,7 @@ from mcp_memory.integrations.importers.parts import (
     SUMMARIES,
     THOUGHTS,
     WORDS,
+    call_parts,
 )
 from mcp_memory.integrations.importers.records import (
     SkippedParts,
@@ -39,10 +40,11 @@ from mcp_memory.integrations.importers.records import (
     find_first,
     items_of,
     object_of,
+    objects_in,
     part_of,
     text_of,
 )
-from mcp_memory.integrations.importers.session_files import chat_records, load_lines, text_at
+from mcp_memory.integrations.importers.session_files import beside, chat_records, load_lines, text_at
 
 _USER = ("user.message", "user_input.completed", "user")
 _ASSISTANT = ("assistant.message", "copilot", "tool_call_completed")
@@ -54,7 +56,7 @@ _COUNTED = {
     "warning": HIDDEN,
     "error": HIDDEN,
 }
-"""Categories of events with texts that are not talk; other events have none."""
+"""Categories of events whose texts are not part of the conversation; other events have no text."""
 _ROLES: dict[str, Any] = {
     **dict.fromkeys(_USER, "user"),
     **dict.fromkeys(_ASSISTANT, "assistant"),
@@ -69,7 +71,7 @@ def _session(path: Path, lines: list[Any]) -> dict[str, Any]:
     is_copy = any((chats / f"{path.stem}{ending}").exists() for ending in (".json", ".jsonl"))
     named: Any = next((id for line in lines if (id := find(line, "data.sessionId"))), None)
     id = named or (path.parent.name if path.name == "events.jsonl" else path.stem)
-    messages = list(_joined(_events(lines)))
+    messages = list(_join_chunks(_events(lines)))
     return {
         "id": id,
         "title": title and title[1].strip("'\" "),
@@ -80,14 +82,12 @@ def _session(path: Path, lines: list[Any]) -> dict[str, Any]:
 
 
 def _events(lines: Iterable[Any]) -> list[dict[str, Any]]:
-    """Return the events in order, those marked that were undone, and those of an older session before them."""
+    """Return the events in order, after those of an imported older session. Undone events are marked."""
     events: list[dict[str, Any]] = []
-    for line in map(object_of, lines):
-        if line is None:
-            continue
+    for line in objects_in(lines):
         data = part_of(line, "data")
         if line.get("type") == "session.import_legacy":
-            events += filter(None, map(object_of, items_of(data.get("legacySession"), "timeline")))
+            events += filter(None, objects_in(items_of(data.get("legacySession"), "timeline")))
         elif line.get("type") == "session.snapshot_rewind":
             first = next((nth for nth, event in enumerate(events) if event.get("id") == data.get("upToEventId")), None)
             if first is not None:
@@ -97,8 +97,8 @@ def _events(lines: Iterable[Any]) -> list[dict[str, Any]]:
     return events
 
 
-def _joined(events: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield the events; a message that was written in pieces is one."""
+def _join_chunks(events: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the events; the chunks of a message are joined."""
     before: dict[str, Any] | None = None
     for event in events:
         data, last = part_of(event, "data"), part_of(before or {}, "data")
@@ -143,7 +143,7 @@ def _parts(event: Message) -> Iterator[dict[str, Any]]:
     for file in map(object_of, items_of(data, "attachments")):
         is_image = str(find(file, "mimeType")).startswith("image/")
         yield {"type": IMAGE if is_image else ATTACHED}
-    yield from ({**request, "type": CALL} for request in map(object_of, items_of(data, "toolRequests")) if request)
+    yield from call_parts(data.get("toolRequests"))
 
 
 CHAT = Chat(
@@ -180,11 +180,11 @@ def _matches(line: Any) -> bool:
 
 FORMAT = Format(
     title="a session of GitHub Copilot CLI",
-    found="`~/.copilot/session-state`",
+    location="`~/.copilot/session-state`",
     unit="lines",
     matches=any_line(_matches),
     load=load_lines(_session),
-    parts=lambda path: [path.with_name("workspace.yaml")],
+    parts=beside("workspace.yaml"),
     records=_records,
     live=_live_records,
 )

@@ -3,7 +3,7 @@
     {sessionId, startTime, timeline: [{id, timestamp, type: "user" | "copilot" | "tool_call_completed" | "info", text}],
      chatMessages: [message, …]}
 
-`chatMessages` are the messages as the model saw them, without times: they are read only if there is no timeline.
+`chatMessages` are the messages as the model saw them, without times: they are read only if the timeline is empty.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MESSAGES = Chat(
 
 FORMAT = Format(
     title="an older session of GitHub Copilot CLI",
-    found="`~/.copilot/history-session-state`",
+    location="`~/.copilot/history-session-state`",
     matches=has("sessionId", "startTime", chatMessages=list),
     records=lambda source, skipped: (_TIMELINE if items_of(source.value, "timeline") else _MESSAGES).records(
         source, skipped

@@ -5,58 +5,49 @@
                    bubbleId:<chat>:<bubble>   {bubbleId, type: 1 (user) | 2, text, createdAt, thinking, toolFormerData}
     ItemTable      workbench.panel.aichat.view.aichat.chatdata   {tabs: [{tabId, chatTitle, bubbles: [bubble, …]}]}
 
-Bubbles that the list of a chat does not name were edited or rewound.
+Bubbles that are missing from the list of their chat were edited or rewound.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from mcp_memory.integrations.importers.chat import Chat, Message
 from mcp_memory.integrations.importers.format import Format
-from mcp_memory.integrations.importers.parts import ATTACHED, BRANCHES, CALL, IMAGE, THOUGHTS, WORDS
+from mcp_memory.integrations.importers.parts import ATTACHED, BRANCHES, CALL, IMAGE, THOUGHTS, WORDS, parse_object
 from mcp_memory.integrations.importers.records import (
-    SourceValue,
     find,
     find_first,
     items_of,
-    object_of,
+    objects_in,
     part_of,
     text_of,
 )
-from mcp_memory.integrations.importers.session_files import object_in
-from mcp_memory.integrations.importers.sqlite_file import Database, open_database
+from mcp_memory.integrations.importers.session_files import load_database, write_ahead_log
+from mcp_memory.integrations.importers.sqlite_file import Database
 
 _TABS = "workbench.panel.aichat.view.aichat.chatdata"
 
 
-def _load(path: Path) -> Iterator[SourceValue]:
-    with open_database(path) as database:
-        for number, chat in enumerate(_chats(database), start=1):
-            yield SourceValue(chat, f"chat {chat.get('composerId', chat.get('tabId'))}", number, path.as_posix())
-
-
-def _chats(database: Database) -> Iterator[dict[str, Any]]:
+def _chats(database: Database) -> Iterator[tuple[str, Any]]:
     for row in database.rows("cursorDiskKV", prefix={"key": "composerData:"}, order="key"):
-        chat = object_in(row["value"])
+        chat = parse_object(row["value"])
         start = f"bubbleId:{chat.get('composerId')}:"
         stored = {
-            row["key"].removeprefix(start): object_in(row["value"])
+            row["key"].removeprefix(start): parse_object(row["value"])
             for row in database.rows("cursorDiskKV", prefix={"key": start}, order="key")
         }
-        heads = [head for head in map(object_of, items_of(chat, "fullConversationHeadersOnly")) if head is not None]
+        heads = objects_in(items_of(chat, "fullConversationHeadersOnly"))
         named = [str(head.get("bubbleId")) for head in heads]
         shown = [{**head, **stored[id]} for id, head in zip(named, heads, strict=True) if id in stored]
         gone = [{**bubble, "undone": True} for id, bubble in stored.items() if id not in named and bubble]
         messages = [*shown, *gone] or items_of(chat, "conversation")
         if messages:
-            yield {**chat, "messages": messages}
+            yield f"chat {chat.get('composerId')}", {**chat, "messages": messages}
     for row in database.rows("ItemTable", equal={"key": _TABS}):
-        for tab in map(object_of, items_of(object_in(row["value"]), "tabs")):
-            if tab is not None:
-                yield {**tab, "messages": items_of(tab, "bubbles")}
+        for tab in objects_in(items_of(parse_object(row["value"]), "tabs")):
+            yield f"chat {tab.get('tabId')}", {**tab, "messages": items_of(tab, "bubbles")}
 
 
 def _parts(bubble: Message) -> Iterator[dict[str, Any]]:
@@ -83,11 +74,11 @@ def _plain(value: Any) -> str | int:
 
 FORMAT = Format(
     title="chats of Cursor",
-    found="`state.vscdb` in Cursor's `User/globalStorage` and `User/workspaceStorage`",
+    location="`state.vscdb` in Cursor's `User/globalStorage` and `User/workspaceStorage`",
     unit="path",
     path=r"(?:^|/)state\.vscdb$",
-    load=_load,
-    parts=lambda path: [path.with_name(f"{path.name}-wal")],
+    load=load_database(_chats),
+    parts=write_ahead_log,
     records=Chat(
         client="cursor",
         expected="chat of Cursor",

@@ -14,11 +14,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from mcp_memory.integrations.importers.format import AnyRecord, Format
+from mcp_memory.integrations.importers.format import Format
 from mcp_memory.integrations.importers.formats.cursor_transcripts import transcript_records
 from mcp_memory.integrations.importers.parts import CALL, RESULT, THOUGHTS
-from mcp_memory.integrations.importers.records import SkippedParts, SourceValue
-from mcp_memory.integrations.importers.session_files import COPIES, text_at
+from mcp_memory.integrations.importers.records import SourceValue
+from mcp_memory.integrations.importers.session_files import text_at
 
 _MARK = re.compile(r"(?P<who>user|assistant|A):\s*$|\[(?P<kind>Thinking|Tool call|Tool result)\] ?(?P<rest>.*)$")
 
@@ -26,8 +26,10 @@ _MARK = re.compile(r"(?P<who>user|assistant|A):\s*$|\[(?P<kind>Thinking|Tool cal
 def _load(path: Path) -> Iterator[SourceValue]:
     newer = (path.with_suffix(".jsonl"), path.with_suffix("") / f"{path.stem}.jsonl")
     is_copy = any(other.exists() for other in newer)
-    lines = None if is_copy else [{"role": role, "message": {"content": parts}} for role, parts in _messages(path)]
-    yield SourceValue(lines, path.name, path=path.as_posix())
+    value: Any = {"is_copy": True}
+    if not is_copy:
+        value = [{"role": role, "message": {"content": parts}} for role, parts in _messages(path)]
+    yield SourceValue(value, path.name, path=path.as_posix())
 
 
 def _messages(path: Path) -> Iterator[tuple[str, list[dict[str, Any]]]]:
@@ -59,19 +61,11 @@ def _messages(path: Path) -> Iterator[tuple[str, list[dict[str, Any]]]]:
         yield role, parts
 
 
-def text_transcript_records(source: SourceValue, skipped: SkippedParts) -> Iterator[AnyRecord]:
-    """Yield the records of a transcript, unless there is a newer form of it."""
-    if source.value is None:
-        skipped.left_out[COPIES] += 1
-    else:
-        yield from transcript_records(source, skipped)
-
-
 FORMAT = Format(
     title="an older transcript of Cursor's agent",
-    found="`~/.cursor/projects`",
+    location="`~/.cursor/projects`",
     unit="path",
     path=r"/agent-transcripts/.*\.txt$",
     load=_load,
-    records=text_transcript_records,
+    records=transcript_records,
 )

@@ -14,15 +14,16 @@ from datetime import datetime
 from typing import Any
 
 from mcp_memory.integrations.importers.chat import Chat, Message
-from mcp_memory.integrations.importers.format import AnyRecord, Format, any_line, has
-from mcp_memory.integrations.importers.parts import IMAGE, INJECTED, SUB_AGENTS, WORDS
-from mcp_memory.integrations.importers.records import SkippedParts, SourceValue, find, items_of, list_of, object_of
+from mcp_memory.integrations.importers.format import Format, any_line, has
+from mcp_memory.integrations.importers.parts import IMAGE, INJECTED, WORDS
+from mcp_memory.integrations.importers.records import find, items_of, list_of, object_of, objects_in
+from mcp_memory.integrations.importers.session_files import chat_records
 
 _QUERY = re.compile(r"<user_query>\n?(.*?)\n?</user_query>", re.DOTALL)
 _TIME = re.compile(
     r"<timestamp>\w+, (\w{3})\w* (\d+), (\d{4}), (\d+:\d\d [AP]M) \(UTC([+-]\d+)?(?::(\d\d))?\)</timestamp>"
 )
-_BESIDE = re.compile(r"\[Image\]\n|<image_files>.*?</image_files>|<timestamp>.*?</timestamp>", re.DOTALL)
+_TAGS = re.compile(r"\[Image\]\n|<image_files>.*?</image_files>|<timestamp>.*?</timestamp>", re.DOTALL)
 _HIDDEN = "[REDACTED]"
 
 
@@ -36,35 +37,26 @@ def _parts(message: Message) -> Iterator[Any]:
         else:
             yield from ({"type": IMAGE} for _ in range(text.count("[Image]\n")))
             yield from ({"type": WORDS, "text": query} for query in _QUERY.findall(text))
-            beside = _QUERY.sub("", _BESIDE.sub("", text)).strip()
-            if beside:
-                yield {"type": INJECTED} if beside.startswith("<") else {"type": WORDS, "text": beside}
+            if rest := _QUERY.sub("", _TAGS.sub("", text)).strip():
+                yield {"type": INJECTED} if rest.startswith("<") else {"type": WORDS, "text": rest}
 
 
 def _dated(lines: Any) -> Iterator[Any]:
     """Yield the lines as a conversation, with the times that are in the texts."""
-    yield [{**line, "ts": _said_at(line)} for line in map(object_of, list_of(lines) or []) if line is not None]
+    yield [{**line, "ts": _said_at(line)} for line in objects_in(list_of(lines) or [])]
 
 
 def _said_at(line: Message) -> str | None:
     texts = (str((object_of(part) or {}).get("text")) for part in items_of(line.get("message"), "content"))
-    found = next(filter(None, map(_TIME.search, texts)), None)
-    if found is None:
+    time = next(filter(None, map(_TIME.search, texts)), None)
+    if time is None:
         return None
-    month, day, year, clock, hours, minutes = found.groups()
+    month, day, year, clock, hours, minutes = time.groups()
     zone = f"{int(hours or 0):+03d}{minutes or '00'}"
     try:
         return datetime.strptime(f"{month} {day} {year} {clock} {zone}", "%b %d %Y %I:%M %p %z").isoformat()
     except ValueError:
         return None
-
-
-def transcript_records(source: SourceValue, skipped: SkippedParts) -> Iterator[AnyRecord]:
-    """Yield the records of a transcript, unless it is a sub-agent's."""
-    if "/subagents/" in source.path:
-        skipped.left_out[SUB_AGENTS] += len(list_of(source.value) or [])
-    else:
-        yield from _CHAT.records(source, skipped)
 
 
 _CHAT = Chat(
@@ -81,9 +73,11 @@ _CHAT = Chat(
     joined="\n\n",
 )
 
+transcript_records = chat_records(_CHAT, sub_agent=lambda source: "/subagents/" in source.path)
+
 FORMAT = Format(
     title="a transcript of Cursor's agent",
-    found="`~/.cursor/projects`",
+    location="`~/.cursor/projects`",
     unit="lines",
     path=r"/agent-transcripts/.*\.jsonl$",
     matches=any_line(lambda line: has("role", "message.content")(line) and find(line, "uuid") is None),

@@ -31,7 +31,7 @@ def _speaker(message: Mapping[str, object]) -> Role:
 
 FORMAT = Format(
     title="an export of DeepSeek",
-    found="the zip that DeepSeek sends, or its conversations.json",
+    location="the zip that DeepSeek sends, or its conversations.json",
     matches=_is_deepseek,
     before=("chatgpt",),
     records=Chat(

@@ -19,7 +19,7 @@ def _left_out(message: Message) -> str | None:
 
 FORMAT = Format(
     title="a session of Factory Droid",
-    found="`~/.factory/sessions`",
+    location="`~/.factory/sessions`",
     unit="lines",
     matches=any_line(lambda line: (object_of(line) or {}).get("type") == "session_start"),
     records=Chat(

@@ -15,7 +15,7 @@ from mcp_memory.core.types import Role
 from mcp_memory.integrations.importers.chat import Chat, Message
 from mcp_memory.integrations.importers.format import Format, has
 from mcp_memory.integrations.importers.parts import HIDDEN, IMAGE, THOUGHTS
-from mcp_memory.integrations.importers.records import items_of, object_of, part_of
+from mcp_memory.integrations.importers.records import items_of, objects_in, part_of
 
 
 def _speaker(message: Message) -> Role:
@@ -30,15 +30,15 @@ def _parts(message: Message) -> Iterator[Any]:
     yield part_of(message, "user_turn").get("prompt")
     turn = part_of(message, "system_turn")
     yield from ({"type": THOUGHTS} for _ in items_of(turn, "model_thoughts"))
-    for text in map(object_of, items_of(turn, "text")):
-        yield (text or {}).get("data")
-        yield from (part_of({"card": card}, "card").get("content") for card in items_of(text, "cards"))
+    for text in objects_in(items_of(turn, "text")):
+        yield text.get("data")
+        yield from (card.get("content") for card in objects_in(items_of(text, "cards")))
     yield from ({"type": IMAGE} for _ in items_of(turn, "images"))
 
 
 FORMAT = Format(
     title="a conversation of Gemini in Google Takeout",
-    found="the folder Gemini of Takeout, with `conversation_<n>.txt`",
+    location="the folder Gemini of Takeout, with `conversation_<n>.txt`",
     path=r"\.(?:txt|json)$",
     matches=has("creation_time", conversation_turns=list),
     records=Chat(

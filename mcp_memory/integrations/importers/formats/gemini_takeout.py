@@ -4,7 +4,8 @@
       safeHtmlItem: [{html: the answer}]}, …]
 
 The verb is translated, and answers are often missing. Conversations are not named, apart from a link in some: prompts
-with less than half an hour between them are one session. `gemini_takeout_html` reads the same as HTML.
+with less than half an hour between them are one session. `gemini_takeout_html` reads the same as HTML, where times have
+no fractions of seconds; they are dropped here too, so that an activity in both files is stored once.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from typing import Any
 
@@ -52,7 +53,7 @@ def gemini_records(source: SourceValue, skipped: SkippedParts) -> Iterator[AnyRe
         elif not (messages := list(_messages(activity))):
             skipped.left_out[NO_PROMPTS] += 1
         else:
-            at = parse_time(activity, ("time",), SkippedParts())
+            at = _second_of(activity)
             if not current or (at is not None and last is not None and at - last >= _SILENCE):
                 current = str(messages[0]["id"])
             last = at or last
@@ -62,21 +63,28 @@ def gemini_records(source: SourceValue, skipped: SkippedParts) -> Iterator[AnyRe
     yield from _CHAT.records(SourceValue(value, source.where, source.number, source.path), skipped)
 
 
+def _second_of(activity: dict[str, Any]) -> datetime | None:
+    at = parse_time(activity, ("time",), SkippedParts())
+    return at and at.astimezone(UTC).replace(microsecond=0)
+
+
 def is_gemini(activity: Any) -> bool:
-    """Return whether an activity is one of Gemini, by the names of its product."""
+    """Return whether an activity is of Gemini, by the names of its product."""
     names = [text_of(object_of(activity) or {}, "header"), *items_of(activity, "products")]
     return any(_GEMINI.search(str(name)) for name in names)
 
 
 def _messages(activity: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the prompt of an activity and its answer; nothing for an activity that is no prompt."""
+    """Yield the prompt of an activity and its answer; nothing for other activities."""
     title = (text_of(activity, "title") or "").replace("\u00a0", " ")
     html = [text for item in items_of(activity, "safeHtmlItem") if (text := text_of(object_of(item) or {}, "html"))]
     verb = _PROMPTED.match(title)
     if verb is None and (not html or _OTHER_VERB.match(title)):
         return
-    time = activity.get("time")
-    id = f"{time}-{hashlib.sha256(title.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+    at = _second_of(activity)
+    time = at.isoformat() if at else activity.get("time")
+    words = " ".join(title.split())
+    id = f"{time}-{hashlib.sha256(words.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
     words = _ATTACHED.sub("", title[verb.end() if verb else 0 :])
     files = items_of(activity, "attachedFiles")
     yield {"id": id, "role": "user", "content": words, "files": files, "time": time}
@@ -139,7 +147,7 @@ _CHAT = Chat(
 
 FORMAT = Format(
     title="activities of Gemini in Google Takeout",
-    found="My Activity of Takeout, as JSON",
+    location="My Activity of Takeout, as JSON",
     unit="document",
     matches=lambda value: has("header", "title", "time")(value) and is_gemini(value),
     records=gemini_records,

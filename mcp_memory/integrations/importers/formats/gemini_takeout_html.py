@@ -39,7 +39,7 @@ _ZONES = {
     **{"EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7},
     **{"EEST": 3, "JST": 9, "KST": 9, "AEST": 10, "AEDT": 11},
 }
-"""Hours of time zones by their names; other names are no times that can be read."""
+"""Hours of time zones by their names. Times in other zones cannot be read."""
 
 
 def gemini_html_records(source: SourceValue, skipped: SkippedParts) -> Iterator[AnyRecord]:
@@ -86,7 +86,7 @@ def _time(text: str) -> str:
 
 FORMAT = Format(
     title="activities of Gemini in Google Takeout, as HTML",
-    found="My Activity of Takeout",
+    location="My Activity of Takeout",
     unit="text",
     path=r"\.html?$",
     matches=lambda text: (

@@ -1,4 +1,4 @@
-"""Sessions of Goose before its database, `~/.local/share/goose/sessions/<id>.jsonl`; what it exports is `messages`.
+"""Sessions of Goose before its database, `~/.local/share/goose/sessions/<id>.jsonl`. `messages` reads its exports.
 
 {working_dir, description, message_count, …}               the first line
 {id, role, created, content: [{type: text | toolRequest | toolResponse | …}]}
@@ -13,7 +13,7 @@ from mcp_memory.integrations.importers.format import Format, first_line, has
 
 FORMAT = Format(
     title="a session of Goose",
-    found="`~/.local/share/goose/sessions`",
+    location="`~/.local/share/goose/sessions`",
     unit="lines",
     path=r"\.jsonl$",
     matches=first_line(has("working_dir", "message_count")),

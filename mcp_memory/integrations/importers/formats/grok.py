@@ -19,14 +19,13 @@ from mcp_memory.integrations.importers.chat import Chat, Message
 from mcp_memory.integrations.importers.format import AnyRecord, Format, first_of, has
 from mcp_memory.integrations.importers.parts import CALL, IMAGE, THOUGHTS, WORDS
 from mcp_memory.integrations.importers.records import (
-    ImportProblem,
-    InvalidRecord,
     SkippedParts,
     SourceValue,
     id_of,
     items_of,
     name_of,
     object_of,
+    objects_in,
     part_of,
     place_inside,
     text_of,
@@ -48,20 +47,17 @@ def grok_records(source: SourceValue, skipped: SkippedParts) -> Iterator[AnyReco
             continue
         name, id = name_of(project, "name") or "without a name", id_of(project, "id")
         text = f"The user has a project in Grok named {name} with the instructions: {words}"
-        try:
-            yield statement(where, skipped, text=text, words=words, about=(name,), id=id and f"grok:{id}")
-        except InvalidRecord as unfit:
-            yield ImportProblem(where=where, what=str(unfit))
+        yield statement(where, skipped, text=text, words=words, about=(name,), id=id and f"grok:{id}")
     yield from _CHAT.records(source, skipped)
 
 
 def _conversations(value: Any) -> Iterator[Any]:
-    for item in map(object_of, items_of(value, "conversations")):
-        messages = [part_of(object_of(one) or {}, "response") for one in items_of(item, "responses")]
-        if not any(one.get("parent_response_id") for one in messages):
-            ids = [None, *(one.get("_id") for one in messages)]
-            messages = [{**one, "parent_response_id": id} for one, id in zip(messages, ids, strict=False)]
-        yield {**part_of(item or {}, "conversation"), "messages": messages}
+    for item in objects_in(items_of(value, "conversations")):
+        messages = [part_of(response, "response") for response in objects_in(items_of(item, "responses"))]
+        if not any(message.get("parent_response_id") for message in messages):
+            ids = [None, *(message.get("_id") for message in messages)]
+            messages = [{**message, "parent_response_id": id} for message, id in zip(messages, ids, strict=False)]
+        yield {**part_of(item, "conversation"), "messages": messages}
 
 
 def _speaker(message: Message) -> Role:
@@ -94,7 +90,7 @@ _CHAT = Chat(
 
 FORMAT = Format(
     title="an export of Grok",
-    found="the zip that x.ai sends, or its prod-grok-backend.json",
+    location="the zip that x.ai sends, or its prod-grok-backend.json",
     unit="document",
     matches=first_of("conversations", has(conversation=dict, responses=list)),
     records=grok_records,

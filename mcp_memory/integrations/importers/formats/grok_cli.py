@@ -2,7 +2,8 @@
 
     line   {type: system | user | assistant | reasoning | tool_result, content, tool_calls, tool_call_id}
 
-The user's words are in `<user_query>`. There are no times; `summary.json` beside it has the title and the beginning.
+The user's words are in `<user_query>`. Lines have no times; `summary.json` in the same folder has the title and time of
+the session.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from typing import Any
 
 from mcp_memory.integrations.importers.chat import Chat, Message
 from mcp_memory.integrations.importers.format import Format, first_line, has
-from mcp_memory.integrations.importers.parts import CALL, INJECTED, RESULT, THOUGHTS, WORDS, output_text
-from mcp_memory.integrations.importers.records import find, items_of, list_of, object_of
+from mcp_memory.integrations.importers.parts import INJECTED, RESULT, THOUGHTS, WORDS, call_parts, output_text
+from mcp_memory.integrations.importers.records import find, list_of
 from mcp_memory.integrations.importers.session_files import beside, chat_records, json_at, load_lines
 
 _QUERY = re.compile(r"<user_query>\n?(.*?)\n?</user_query>\s*", re.DOTALL)
@@ -45,12 +46,12 @@ def _parts(line: Message) -> Iterator[Any]:
         yield from ({"type": WORDS, "text": query} for query in queries)
         if rest:
             yield {"type": INJECTED} if queries or rest.startswith("<") else {"type": WORDS, "text": rest}
-    yield from ({**call, "type": CALL} for call in map(object_of, items_of(line, "tool_calls")) if call)
+    yield from call_parts(line.get("tool_calls"))
 
 
 FORMAT = Format(
     title="a session of Grok's command line",
-    found="`~/.grok/sessions`",
+    location="`~/.grok/sessions`",
     unit="lines",
     path=r"(?:^|/)chat_history\.jsonl$",
     matches=first_line(lambda line: find(line, "type") in ("system", "user") and has("content")(line)),

@@ -4,8 +4,9 @@
     messages   id, session_id, role, content, tool_calls, tool_call_id, tool_name, timestamp, reasoning, active,
                compacted, observed
 
-A content is a text, or NUL, `json:` and a list of parts. Messages that are not active were compacted, and said, or
-undone. A session that goes on after a compaction, or branches off, begins with copies of messages of its parent.
+A content is a text, or NUL, `json:` and a list of parts. Messages that are not active were compacted or undone; the
+compacted messages are imported. A session that continues after a compaction, or branches off, begins with copies of
+messages of its parent.
 """
 
 from __future__ import annotations
@@ -13,12 +14,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from mcp_memory.integrations.importers.chat import Chat, Message
 from mcp_memory.integrations.importers.format import AnyRecord, Format
-from mcp_memory.integrations.importers.parts import BRANCHES, CALL, INJECTED, SUMMARIES, THOUGHTS, WORDS
+from mcp_memory.integrations.importers.parts import (
+    BRANCHES,
+    INJECTED,
+    SUMMARIES,
+    THOUGHTS,
+    WORDS,
+    call_parts,
+    parse_list,
+    parse_object,
+)
 from mcp_memory.integrations.importers.records import (
     SkippedParts,
     SourceValue,
@@ -28,8 +37,8 @@ from mcp_memory.integrations.importers.records import (
     list_of,
     object_of,
 )
-from mcp_memory.integrations.importers.session_files import beside, chat_records, list_in, object_in
-from mcp_memory.integrations.importers.sqlite_file import open_database
+from mcp_memory.integrations.importers.session_files import chat_records, load_database, write_ahead_log
+from mcp_memory.integrations.importers.sqlite_file import Database
 
 COPIED = "messages copied from another session"
 OTHERS = "messages of other people"
@@ -47,35 +56,34 @@ _NOTE = re.compile(r"\[System(?: note)?: [^\]]*\]\s*|<memory-context>.*?</memory
 _REPLY = re.compile(r"\A\[Replying to(?: your previous message)?: \".*?\"\]\n\n", re.DOTALL)
 
 
-def _load(path: Path) -> Iterator[SourceValue]:
-    with open_database(path) as database:
-        if not {"id", "started_at"} <= set(database.columns("sessions")):
-            return  # a file of this name of another program
-        said: dict[str, set[int]] = {}
-        for number, row in enumerate(database.rows("sessions", order="started_at"), start=1):
-            config, parent = object_in(row.get("model_config")), str(row.get("parent_session_id"))
-            messages = list(database.rows("messages", equal={"session_id": row["id"]}, order="id"))
-            said[row["id"]] = {_said(message) for message in messages} | said.get(parent, set())
-            by_program = bool(config.get("_delegate_from")) or row.get("source") in ("subagent", "cron")
-            session = {
-                "id": row["id"],
-                "title": row.get("title"),
-                "began": row.get("started_at"),
-                "by_program": by_program,
-                "messages": list(_marked(messages, said.get(parent, set()))),
-            }
-            yield SourceValue(session, f"session {row['id']}", number, path.as_posix())
+def _sessions(database: Database) -> Iterator[tuple[str, Any]]:
+    if not {"id", "started_at"} <= set(database.columns("sessions")):
+        return  # a database of another program, with the same file name
+    hashes: dict[str, set[int]] = {}
+    for row in database.rows("sessions", order="started_at"):
+        config, parent = parse_object(row.get("model_config")), str(row.get("parent_session_id"))
+        messages = list(database.rows("messages", equal={"session_id": row["id"]}, order="id"))
+        hashes[row["id"]] = {_hash(message) for message in messages} | hashes.get(parent, set())
+        by_program = bool(config.get("_delegate_from")) or row.get("source") in ("subagent", "cron")
+        session = {
+            "id": row["id"],
+            "title": row.get("title"),
+            "began": row.get("started_at"),
+            "by_program": by_program,
+            "messages": list(_mark_copies(messages, hashes.get(parent, set()))),
+        }
+        yield f"session {row['id']}", session
 
 
-def _said(message: Message) -> int:
+def _hash(message: Message) -> int:
     return hash((message.get("role"), str(message.get("content"))))
 
 
-def _marked(messages: Iterable[dict[str, Any]], said: set[int]) -> Iterator[dict[str, Any]]:
-    """Yield messages; those at the beginning that were said in the parent are marked as copies."""
+def _mark_copies(messages: Iterable[dict[str, Any]], of_parent: set[int]) -> Iterator[dict[str, Any]]:
+    """Yield messages; those at the beginning that are also in the parent session are marked as copies."""
     is_start = True
     for message in messages:
-        is_copy = _said(message) in said
+        is_copy = _hash(message) in of_parent
         is_start = is_start and (is_copy or _is_summary(message))
         yield {**message, "is_copied": is_start and is_copy}
 
@@ -99,17 +107,14 @@ def _parts(message: Message) -> Iterator[Any]:
     if find_first(message, ("reasoning", "reasoning_content", "reasoning_details")):
         yield {"type": THOUGHTS}
     text = str(content)
-    for part in list_of(content) or (list_in(text.removeprefix(_PARTS)) if text.startswith(_PARTS) else [text]):
+    for part in list_of(content) or (parse_list(text.removeprefix(_PARTS)) if text.startswith(_PARTS) else [text]):
         words = part if isinstance(part, str) else find(part, "text")
         yield from _words(words) if role == "user" and isinstance(words, str) else [part]
-    calls = message.get("tool_calls")
-    for call in map(object_of, list_of(calls) or list_in(calls)):
-        if call is not None:
-            yield {**call, "type": CALL}
+    yield from call_parts(parse_list(message.get("tool_calls")))
 
 
 def _words(text: str) -> Iterator[dict[str, Any]]:
-    """Yield the user's words in a text, and what Hermes added."""
+    """Yield the user's words in a text, and a part for each text that Hermes added."""
     if _OURS.match(text):
         yield {"type": INJECTED}
         return
@@ -138,17 +143,17 @@ def live_records(source: SourceValue, skipped: SkippedParts) -> Iterator[AnyReco
     `before` are the messages of the session that this one continues.
     """
     session = object_of(source.value) or {}
-    said = {_said(message) for message in items_of(session, "before")}
-    messages = [*_marked(items_of(session, "messages"), said)]
+    of_parent = {_hash(message) for message in items_of(session, "before")}
+    messages = [*_mark_copies(items_of(session, "messages"), of_parent)]
     yield from _records(replace(source, value={**session, "messages": messages}), skipped)
 
 
 FORMAT = Format(
     title="the database of Hermes",
-    found="`~/.hermes/state.db`",
+    location="`~/.hermes/state.db`",
     unit="path",
     path=r"(?:^|/)state\.db$",
-    load=_load,
-    parts=beside("state.db-wal"),
+    load=load_database(_sessions),
+    parts=write_ahead_log,
     records=_records,
 )

@@ -1,6 +1,6 @@
 """Standing instructions for agents, in Markdown: `CLAUDE.md`, `AGENTS.md`, `GEMINI.md` and the like.
 
-Each bullet or paragraph is a statement, said by the file: not by the user, although the user may have written it.
+Each bullet or paragraph is a statement of the file, not of the user, although the user may have written it.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ def instruction_records(source: SourceValue, skipped: SkippedParts) -> Iterator[
     path = PurePosixPath(source.path or source.where)
     folder = next((name for name in reversed(path.parts[:-1]) if name not in _OF_A_PROGRAM), "")
     _, body, first = front_matter(str(source.value))
-    says = f"{path.name} of {folder}" if folder.strip("/") else path.name
-    yield from note_records(source, skipped, markdown_passages(body, first), says=says, program="instructions")
+    speaker = f"{path.name} of {folder}" if folder.strip("/") else path.name
+    yield from note_records(source, skipped, markdown_passages(body, first), speaker=speaker, program="instructions")
 
 
 FORMAT = Format(
     title="instructions for agents",
-    found="`CLAUDE.md`, `AGENTS.md`, `GEMINI.md`, `QWEN.md`, `.claude/rules`, `.github/copilot-instructions.md`",
+    location="`CLAUDE.md`, `AGENTS.md`, `GEMINI.md`, `QWEN.md`, `.claude/rules`, `.github/copilot-instructions.md`",
     unit="text",
     path=r"(?:^|/)(?:(?:CLAUDE|AGENTS|GEMINI|QWEN)(?:\.local|\.override)?|\.claude/rules/.+|\.github/copilot-instructions)"
     r"\.md$",

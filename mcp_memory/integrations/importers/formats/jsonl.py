@@ -9,7 +9,7 @@ from mcp_memory.integrations.importers.generic import generic_records
 
 FORMAT = Format(
     title="turns or conversations as JSON",
-    found="an object on each line, or an array of them",
+    location="an object on each line, or an array of them",
     is_last=True,
     matches=lambda value: any(
         test(value) for test in (has("role"), first_of("messages", has("role")), first_of("turns", has("role")))

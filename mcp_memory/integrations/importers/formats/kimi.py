@@ -24,9 +24,10 @@ from mcp_memory.integrations.importers.parts import (
     SUB_AGENTS,
     SUMMARIES,
     WORDS,
+    call_parts,
     output_text,
 )
-from mcp_memory.integrations.importers.records import find, find_first, items_of, list_of, object_of, part_of, text_of
+from mcp_memory.integrations.importers.records import find, find_first, list_of, object_of, part_of, text_of
 from mcp_memory.integrations.importers.session_files import beside, chat_records, json_at, load_lines
 
 _WIRE = "wire.jsonl"
@@ -119,7 +120,7 @@ def _parts(message: Message) -> Iterator[Any]:
             yield part
             words = ""
     yield {"type": WORDS, "text": words}
-    yield from ({**call, "type": CALL} for call in map(object_of, items_of(message, "tool_calls")) if call)
+    yield from call_parts(message.get("tool_calls"))
 
 
 def _matches(line: Any) -> bool:
@@ -129,7 +130,7 @@ def _matches(line: Any) -> bool:
 
 FORMAT = Format(
     title="a session of Kimi CLI",
-    found="`~/.kimi/sessions`",
+    location="`~/.kimi/sessions`",
     unit="lines",
     matches=any_line(_matches),
     load=load_lines(_session),

@@ -2,7 +2,7 @@
 
     line   {id, timestamp, payload: {type: user | assistant | tool_call | tool_result | …, content, operationType}}
 
-`session.json` beside it has the id and title. What the assistant says is a "Say", what it thinks a "Reasoning".
+`session.json` in the same folder has the id and title. Answers have the `operationType` "Say", thoughts "Reasoning".
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _matches(line: Any) -> bool:
 
 FORMAT = Format(
     title="a session of Kiro",
-    found="`~/.kiro/sessions`",
+    location="`~/.kiro/sessions`",
     unit="lines",
     matches=any_line(_matches),
     load=load_lines(_session),

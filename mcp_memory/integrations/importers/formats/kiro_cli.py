@@ -3,7 +3,7 @@
     line   {version, kind: Prompt | AssistantMessage | ToolResults | …, data: {message_id, content: [part, …], meta}}
     part   {kind: text | toolUse | toolResult, data}
 
-`<session>.json` beside it has the title.
+`<session>.json` in the same folder has the title.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _session(path: Path, lines: list[Any]) -> dict[str, Any]:
 
 
 def _parts(line: Message) -> Iterator[Any]:
-    for part in map(object_of, items_of(part_of(line, "data"), "content")):
+    for part in items_of(part_of(line, "data"), "content"):
         kind, data = find(part, "kind"), find(part, "data")
         match kind:
             case "text":
@@ -34,7 +34,7 @@ def _parts(line: Message) -> Iterator[Any]:
             case "toolUse":
                 yield {**(object_of(data) or {}), "type": CALL, "id": find(data, "toolUseId")}
             case "toolResult":
-                outputs = [output_text(find(one, "data")) for one in items_of(data, "content")]
+                outputs = [output_text(find(item, "data")) for item in items_of(data, "content")]
                 yield {"type": RESULT, "id": find(data, "toolUseId"), "output": "\n".join(outputs)}
             case _:
                 yield {"type": str(kind)}
@@ -42,7 +42,7 @@ def _parts(line: Message) -> Iterator[Any]:
 
 FORMAT = Format(
     title="a session of Kiro's command line",
-    found="`~/.kiro/sessions/cli`",
+    location="`~/.kiro/sessions/cli`",
     unit="lines",
     matches=any_line(has("data.message_id", kind=str)),
     load=load_lines(_session),

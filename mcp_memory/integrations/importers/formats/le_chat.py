@@ -10,19 +10,18 @@ from typing import Any
 
 from mcp_memory.integrations.importers.chat import Chat, Message
 from mcp_memory.integrations.importers.format import Format, has
-from mcp_memory.integrations.importers.records import items_of, list_of, object_of
+from mcp_memory.integrations.importers.records import items_of, list_of, objects_in
 
 CITATIONS = "citations"
 
 
 def _in_order(value: Any) -> Iterator[Any]:
-    messages = [message for message in map(object_of, list_of(value) or []) if message is not None]
-    yield sorted(messages, key=lambda message: str(message.get("createdAt")))
+    yield sorted(objects_in(list_of(value) or []), key=lambda message: str(message.get("createdAt")))
 
 
 def _parts(message: Message) -> Iterator[Any]:
     """Yield the parts of a message; texts that citations divide are one."""
-    parts = [object_of(part) or {} for part in items_of(message, "contentChunks")]
+    parts = objects_in(items_of(message, "contentChunks"))
     texts = [text for part in parts if part.get("type") == "text" and isinstance(text := part.get("text"), str)]
     yield from (part for part in parts if part.get("type") != "text")
     yield "".join(texts) or message.get("content")
@@ -30,7 +29,7 @@ def _parts(message: Message) -> Iterator[Any]:
 
 FORMAT = Format(
     title="an export of Le Chat",
-    found="the zip that Le Chat sends, or a `chat-<id>.json` of it",
+    location="the zip that Le Chat sends, or a `chat-<id>.json` of it",
     unit="document",
     matches=has("chatId", "role", "createdAt"),
     records=Chat(

@@ -1,9 +1,9 @@
-"""Agent files of Letta, `<name>.af`: what was said to agents as conversations, and their memory blocks as statements.
+"""Agent files of Letta, `<name>.af`: the messages of agents are conversations, and their memory blocks statements.
 
     {agents: [{id, name, messages: [message, …]}], blocks: [{id, label, value}]}
     message   {id, role, content: [{type: text, text}], created_at, tool_calls, tool_call_id}
 
-Older agents speak by the tool `send_message`.
+Older agents answer with the tool `send_message`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from mcp_memory.integrations.importers.records import (
     find,
     items_of,
     object_of,
+    objects_in,
     place_inside,
     text_of,
 )
@@ -29,10 +30,9 @@ _SPEAKS = "send_message"
 
 
 def _agents(value: Any) -> Iterator[Any]:
-    """Yield the agents, with ids of their own: in every file the first is `agent-0`."""
-    for agent in map(object_of, items_of(value, "agents")):
-        if agent is not None:
-            yield {**agent, "id": f"{agent.get('name')}/{agent.get('id')}"}
+    """Yield the agents with unique ids: the first agent of every file is `agent-0`."""
+    for agent in objects_in(items_of(value, "agents")):
+        yield {**agent, "id": f"{agent.get('name')}/{agent.get('id')}"}
 
 
 def letta_records(source: SourceValue, skipped: SkippedParts) -> Iterator[AnyRecord]:
@@ -41,8 +41,8 @@ def letta_records(source: SourceValue, skipped: SkippedParts) -> Iterator[AnyRec
     for nth, block in enumerate(map(object_of, items_of(source.value, "blocks"))):
         label, value = (text_of(block or {}, key) or "" for key in ("label", "value"))
         place = SourceValue(value, place_inside(source.where, f"blocks[{nth}]"), path=source.path)
-        says = f"Letta's memory ({label})"
-        yield from note_records(place, skipped, markdown_passages(value), says=says, program="letta")
+        speaker = f"Letta's memory ({label})"
+        yield from note_records(place, skipped, markdown_passages(value), speaker=speaker, program="letta")
 
 
 def _parts(message: Message) -> Iterator[Any]:
@@ -71,7 +71,7 @@ _CHAT = Chat(
 
 FORMAT = Format(
     title="an agent file of Letta",
-    found="a file `.af`",
+    location="a file `.af`",
     path=r"\.(?:af|json)$",
     matches=lambda value: first_of("agents", has("name", messages=list))(value) and "blocks" in value,
     records=letta_records,

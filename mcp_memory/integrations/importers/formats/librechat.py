@@ -31,7 +31,7 @@ def _conversations(value: Any) -> Iterator[Any]:
 
 FORMAT = Format(
     title="an export of LibreChat",
-    found="the JSON file of a conversation, by Export conversation",
+    location="the JSON file of a conversation, by Export conversation",
     matches=lambda value: (
         has("conversationId")(value)
         and any(first_of(key, has("messageId", "isCreatedByUser"))(value) for key in ("messages", "messagesTree"))

@@ -78,7 +78,7 @@ _CHAT = Chat(
 
 FORMAT = Format(
     title="a conversation of LM Studio",
-    found="`~/.lmstudio/conversations`",
+    location="`~/.lmstudio/conversations`",
     matches=first_of("messages", has("currentlySelected", versions=list)),
     records=lm_studio_records,
 )

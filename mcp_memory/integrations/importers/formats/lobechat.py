@@ -27,7 +27,7 @@ def _topics(value: Any) -> Iterator[Any]:
 
 FORMAT = Format(
     title="an export of LobeChat",
-    found="the JSON file of its export in the settings",
+    location="the JSON file of its export in the settings",
     matches=lambda value: _has_messages(find_first(value, ("state", "data"))),
     records=Chat(
         client="lobechat",

@@ -15,10 +15,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mcp_memory.core.text import is_blank
-from mcp_memory.integrations.importers.format import Format
+from mcp_memory.integrations.importers.format import Format, first_of
 from mcp_memory.integrations.importers.records import (
     ImportProblem,
-    InvalidRecord,
     SkippedParts,
     SourceValue,
     id_of,
@@ -33,15 +32,6 @@ from mcp_memory.integrations.importers.statements import MemoryRecord, statement
 
 _LISTS = ("results", "memories")
 _OURS = frozenset({"role", "content", "turns", "messages"})
-
-
-def is_mem0(value: Any) -> bool:
-    thing = object_of(value)
-    if thing is None:
-        return False
-    if any(_is_memory(item) for key in _LISTS for item in items_of(thing, key)[:1]):
-        return True
-    return _is_memory(thing)
 
 
 def _is_memory(value: Any) -> bool:
@@ -67,16 +57,9 @@ def mem0_records(source: SourceValue, skipped: SkippedParts) -> Iterator[MemoryR
         names = [fields.get("source"), fields.get("relationship"), fields.get("target", fields.get("destination"))]
         match names:
             case [str(start), str(relation), str(target)] if start.strip() and relation.strip() and target.strip():
-                yield _relation(place, skipped, start, relation, target)
+                yield statement(place, skipped, fact=(start, relation, target), about=(start, target))
             case _:
-                yield ImportProblem(where=place, what="is no relation of mem0: {source, relationship, target}.")
-
-
-def _relation(where: str, skipped: SkippedParts, start: str, relation: str, target: str) -> MemoryRecord:
-    try:
-        return statement(where, skipped, fact=(start, relation, target), about=(start, target))
-    except InvalidRecord as unfit:
-        return ImportProblem(where=where, what=str(unfit))
+                yield ImportProblem(where=place, what="is not a relation of mem0: {source, relationship, target}.")
 
 
 def _memory(thing: Mapping[str, Any], where: str, skipped: SkippedParts) -> MemoryRecord:
@@ -84,22 +67,13 @@ def _memory(thing: Mapping[str, Any], where: str, skipped: SkippedParts) -> Memo
     if not isinstance(text, str) or is_blank(text):
         return ImportProblem(where=where, what=f"has a memory that is {kind_of(text)}, and it has to be a text.")
     id = id_of(thing, "id")
-    try:
-        return statement(
-            where,
-            skipped,
-            text=text,
-            said_at=parse_time(thing, ("updated_at", "created_at"), skipped),
-            id=None if id is None else f"mem0:{id}",
-            program="mem0",
-        )
-    except InvalidRecord as unfit:
-        return ImportProblem(where=where, what=str(unfit))
+    said_at = parse_time(thing, ("updated_at", "created_at"), skipped)
+    return statement(where, skipped, text=text, said_at=said_at, id=id and f"mem0:{id}", program="mem0")
 
 
 FORMAT = Format(
     title="memories of mem0",
-    found="the answer of its `get_all`, or an export",
-    matches=is_mem0,
+    location="the answer of its `get_all`, or an export",
+    matches=lambda value: _is_memory(value) or any(first_of(key, _is_memory)(value) for key in _LISTS),
     records=mem0_records,
 )

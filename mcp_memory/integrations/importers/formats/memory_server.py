@@ -15,8 +15,6 @@ from typing import Any
 from mcp_memory.core.text import is_blank
 from mcp_memory.integrations.importers.format import Format
 from mcp_memory.integrations.importers.records import (
-    ImportedStatement,
-    ImportedTurn,
     ImportProblem,
     InvalidRecord,
     SkippedParts,
@@ -61,11 +59,11 @@ def memory_server_records(source: SourceValue, skipped: SkippedParts) -> Iterato
             yield statement(where, skipped, fact=(start, _text(thing, "relationType"), target), about=(start, target))
         else:
             yield ImportProblem(where=where, what="is neither an entity nor a relation of the reference memory server.")
-    except InvalidRecord as unfit:
-        yield ImportProblem(where=where, what=str(unfit))
+    except InvalidRecord as invalid:
+        yield ImportProblem(where=where, what=str(invalid))
 
 
-def _entity(thing: Mapping[str, Any], where: str, skipped: SkippedParts) -> Iterator[ImportedStatement | ImportedTurn]:
+def _entity(thing: Mapping[str, Any], where: str, skipped: SkippedParts) -> Iterator[MemoryRecord]:
     name = _text(thing, "name")
     observed = list_of(thing.get("observations"))
     if observed is None:
@@ -78,9 +76,8 @@ def _entity(thing: Mapping[str, Any], where: str, skipped: SkippedParts) -> Iter
             raise InvalidRecord(f"observations[{nth}] is {kind_of(observation)}, and has to be a text.")
         if observation.strip():
             place, text = place_inside(where, f"observations[{nth}]"), observation.strip()
-            text = (
-                text if name.casefold() in observation.casefold() else f"{name}: {text}"
-            )  # a statement names its entity
+            if name.casefold() not in observation.casefold():  # a statement names its entity
+                text = f"{name}: {text}"
             yield statement(place, skipped, text=text, words=observation, about=(name,))
 
 
@@ -94,7 +91,7 @@ def _text(thing: Mapping[str, Any], key: str) -> str:
 
 FORMAT = Format(
     title="a file of the reference memory server",
-    found="its `memory.jsonl`, or the answer of `read_graph`",
+    location="its `memory.jsonl`, or the answer of `read_graph`",
     matches=is_graph,
     records=memory_server_records,
 )

@@ -20,7 +20,6 @@ from mcp_memory.integrations.importers.format import Format
 from mcp_memory.integrations.importers.records import (
     OTHER_TEXTS,
     ImportProblem,
-    InvalidRecord,
     SkippedParts,
     SourceValue,
     parse_time,
@@ -39,23 +38,14 @@ _HEAD = re.compile(r"^## ", re.MULTILINE)
 _UNREADABLE = "a drawer that cannot be read. Export the palace again."
 
 
-def is_room(text: str) -> bool:
-    return _ROOM.match(text) is not None
-
-
-def is_index(text: str) -> bool:
-    """Return whether a file only lists other files."""
-    return _INDEX.match(text) is not None
-
-
 def mempalace_records(source: SourceValue, skipped: SkippedParts) -> Iterator[MemoryRecord]:
     """Yield the drawers of a room."""
     text, name = str(source.value), source.where
-    if not is_room(text):
-        skipped.left_out["indexes" if is_index(text) else OTHER_TEXTS] += 1
-        return
     room = _ROOM.match(text)
-    session = f"mempalace {room[1].strip()} - {room[2].strip()}" if room else None
+    if room is None:
+        skipped.left_out["indexes" if _INDEX.match(text) else OTHER_TEXTS] += 1
+        return
+    session = f"mempalace {room[1].strip()} - {room[2].strip()}"
     at = 0
 
     def place(start: int) -> str:
@@ -69,19 +59,16 @@ def mempalace_records(source: SourceValue, skipped: SkippedParts) -> Iterator[Me
         words = "\n".join(line[2:] if line.startswith("> ") else line[1:] for line in drawer["text"].split("\n"))
         id = short_id(f"mempalace-{drawer['id'].strip()}")
         said_at = parse_time(dict(_CELL.findall(drawer["table"])), ("Filed",), skipped)
-        try:
-            yield as_turn(where, words, skipped, program="mempalace", said_at=said_at, id=id, session=session)
-        except InvalidRecord as unfit:
-            yield ImportProblem(where=where, what=str(unfit))
+        yield as_turn(where, words, skipped, program="mempalace", said_at=said_at, id=id, session=session)
     if _HEAD.search(text, at):
         yield ImportProblem(where=place(at), what=f"has {_UNREADABLE}")
 
 
 FORMAT = Format(
     title="a room of MemPalace",
-    found="the folder that it exports",
+    location="the folder that it exports",
     unit="text",
-    matches=lambda text: is_room(text) or is_index(text),
+    matches=lambda text: bool(_ROOM.match(text) or _INDEX.match(text)),
     before=("basic-memory",),
     records=mempalace_records,
 )

@@ -7,7 +7,7 @@ from mcp_memory.integrations.importers.formats.messages import CHAT, is_message
 
 FORMAT = Format(
     title="a list of messages in the form of a model's API",
-    found="messages of LangChain, the AI SDK, OpenAI or Anthropic, in a file of their own",
+    location="messages of LangChain, the AI SDK, OpenAI or Anthropic, in a file of their own",
     unit="document",
     is_last=True,
     matches=is_message,

@@ -1,7 +1,7 @@
 """Conversations as programs send them to models, one JSON object each. Other messages with roles are generic JSON.
 
     Anthropic       {system, messages: [{role, content: text | [part, …]}]}
-    OpenAI          {messages: [{role, content, tool_calls, tool_call_id}]}, alone or as `request` beside a `response`
+    OpenAI          {messages: [{role, content, tool_calls, tool_call_id}]}, alone or as `request` with a `response`
                     {object: "response", output: [item, …]}      {object: "list", data: [item, …]}
     Gemini          {contents: [{role, parts: [{text} | {functionCall} | …]}]}
     AI SDK          {id, messages: [{id, role, parts | content, createdAt, toolInvocations}]}
@@ -20,7 +20,16 @@ from mcp_memory.core.types import Role
 from mcp_memory.integrations.importers.chat import Chat, Message
 from mcp_memory.integrations.importers.format import Format
 from mcp_memory.integrations.importers.parts import CALL, PARTS, THOUGHTS
-from mcp_memory.integrations.importers.records import ROLES, find, find_first, items_of, list_of, object_of, part_of
+from mcp_memory.integrations.importers.records import (
+    ROLES,
+    find,
+    find_first,
+    items_of,
+    list_of,
+    object_of,
+    objects_in,
+    part_of,
+)
 
 CITATIONS = "citations"
 _LISTS = (
@@ -38,11 +47,11 @@ _LISTS = (
 _CLASSES = {"HumanMessage": "human", "AIMessage": "ai", "AIMessageChunk": "ai", "ToolMessage": "tool"}
 _ROLES: Mapping[str, Role] = {**ROLES, "gpt": "assistant", "chatgpt": "assistant", "aimessagechunk": "assistant"}
 _ITEMS = {"function_call": "assistant", "reasoning": "assistant", "function_call_output": "tool"}
-"""Items of OpenAI's Responses that are no messages."""
+"""Items of OpenAI's Responses that are not messages."""
 
 
 def is_message(value: Any) -> bool:
-    """Return whether a value is a message in the form of one of these programs, with more than a role and a text."""
+    """Return whether a value is a message in a form of these programs, with more fields than a role and a text."""
     message = object_of(value) or {}
     if message.get("lc") == 1:
         return "kwargs" in message
@@ -83,7 +92,7 @@ def _conversations(value: Any) -> Iterator[Any]:
     items = [value] if path == "choices" else list_of(value) or list_of(find(thing, path)) or []
     if "choices" in part_of(thing, "response"):
         items = [*items, thing["response"]]
-    messages = [_message(message) for message in map(object_of, items) if message]
+    messages = [_message(message) for message in objects_in(items) if message]
     if thing.get("object") == "response":
         messages = [{"created_at": thing.get("created_at"), **message} for message in messages]
     own_id = None if thing.get("object") == "response" or path == "choices" else thing.get("id")
@@ -91,7 +100,7 @@ def _conversations(value: Any) -> Iterator[Any]:
 
 
 def _message(thing: dict[str, Any]) -> dict[str, Any]:
-    """Return a message with its fields under the names of the others."""
+    """Return a message whose fields have the names that `CHAT` reads."""
     if "choices" in thing:
         first = object_of(items_of(thing, "choices")[0]) if items_of(thing, "choices") else {}
         thing = {"id": thing.get("id"), "created": thing.get("created"), **part_of(first or {}, "message")}
@@ -148,7 +157,7 @@ CHAT = Chat(
 
 FORMAT = Format(
     title="a conversation in the form of a model's API",
-    found="logs of requests to OpenAI, Anthropic or Gemini, messages of LangChain or the AI SDK, ShareGPT",
+    location="logs of requests to OpenAI, Anthropic or Gemini, messages of LangChain or the AI SDK, ShareGPT",
     is_last=True,
     matches=_is_conversation,
     records=CHAT.records,

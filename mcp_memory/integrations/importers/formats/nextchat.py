@@ -11,25 +11,22 @@ from typing import Any
 from mcp_memory.integrations.importers.chat import Chat
 from mcp_memory.integrations.importers.format import Format
 from mcp_memory.integrations.importers.formats.transcripts import shown_time
-from mcp_memory.integrations.importers.records import find, items_of, list_of, object_of
+from mcp_memory.integrations.importers.records import find, items_of, list_of, objects_in
 
 _STORE = "chat-next-web-store"
 NOTICES = "notices of the program"
 
 
 def _sessions(value: Any) -> Iterator[Any]:
-    for session in map(object_of, items_of(find(value, _STORE), "sessions")):
-        messages = [
-            {**message, "ts": shown_time(str(message.get("date")))}
-            for message in map(object_of, items_of(session, "messages"))
-            if message is not None
-        ]
-        yield {**(session or {}), "messages": messages}
+    for session in objects_in(items_of(find(value, _STORE), "sessions")):
+        messages = objects_in(items_of(session, "messages"))
+        dated = [{**message, "ts": shown_time(str(message.get("date")))} for message in messages]
+        yield {**session, "messages": dated}
 
 
 FORMAT = Format(
     title="a backup of NextChat",
-    found="the JSON file of its export in the settings",
+    location="the JSON file of its export in the settings",
     matches=lambda value: list_of(find(find(value, _STORE), "sessions")) is not None,
     records=Chat(
         client="nextchat",

@@ -9,49 +9,39 @@ Thoughts and results of tools are in the content, as `<details type="reasoning">
 from __future__ import annotations
 
 import html
-import json
 import re
 from collections.abc import Iterator
 from typing import Any
 
 from mcp_memory.integrations.importers.chat import Chat, Message
 from mcp_memory.integrations.importers.format import Format, has
-from mcp_memory.integrations.importers.parts import RESULT, THOUGHTS, WORDS
+from mcp_memory.integrations.importers.parts import RESULT, THOUGHTS, parse_or_keep, split_text
 
 _DETAILS = re.compile(r'<details type="(\w+)"([^>]*)>.*?</details>\n*', re.DOTALL)
 _ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
 
 
 def _parts(message: Message) -> Iterator[dict[str, Any]]:
-    """Yield the parts of a content, as other programs write them."""
-    text, at = str(message.get("content") or ""), 0
-    for found in _DETAILS.finditer(text):
-        yield {"type": WORDS, "text": text[at : found.start()].strip()}
-        at = found.end()
-        fields: dict[str, Any] = {key: html.unescape(value) for key, value in _ATTRIBUTE.findall(found[2])}
-        if found[1] != "tool_calls":
-            yield {"type": THOUGHTS}
-        elif "result" in fields:
-            yield {"type": RESULT, **fields, "result": _plain(fields["result"])}
-    yield {"type": WORDS, "text": text[at:].strip()}
+    return split_text(str(message.get("content") or ""), _DETAILS, _details)
 
 
-def _plain(text: str) -> str:
-    """Return a text that is quoted as JSON, once or twice."""
-    for _ in range(2):
-        try:
-            value = json.loads(text)
-        except (ValueError, RecursionError):
-            break
-        if not isinstance(value, str):
-            break
-        text = value
-    return text
+def _details(details: re.Match[str]) -> Iterator[dict[str, Any]]:
+    fields: dict[str, Any] = {key: html.unescape(value) for key, value in _ATTRIBUTE.findall(details[2])}
+    if details[1] != "tool_calls":
+        yield {"type": THOUGHTS}
+    elif "result" in fields:
+        yield {"type": RESULT, **fields, "result": _unquote(_unquote(fields["result"]))}
+
+
+def _unquote(text: str) -> str:
+    """Return the text of a JSON string; other texts as they are. Open WebUI quotes results once or twice."""
+    value = parse_or_keep(text)
+    return value if isinstance(value, str) else text
 
 
 FORMAT = Format(
     title="an export of Open WebUI",
-    found="the JSON file of Export chats",
+    location="the JSON file of Export chats",
     matches=has(chat__history__messages=dict),
     records=Chat(
         client="open-webui",

@@ -4,9 +4,10 @@
     line         {type: "message", id, parentId, timestamp, message: {role: user | assistant | toolResult, content}}
                  {type: "compaction" | "session_info" | "model_change" | …, id, parentId}
 
-The lines are a tree; the last line is on the current branch. OpenClaw adds blocks to the user's words that say who
-wrote where, and sends prompts of its own as the user; answers may be marks without words. `sessions.json` beside it has
-the key of each session, which names those of sub-agents and jobs. `openclaw_db` reads the same lines from a database.
+The lines are a tree; the last line is on the current branch. OpenClaw adds blocks with the sender and the channel to
+the user's words, and also sends its own prompts with the role of the user; answers may be marks without words.
+`sessions.json` in the same folder has the key of each session, by which sessions of sub-agents and jobs are recognised.
+`openclaw_db` reads the same lines from a database.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from mcp_memory.integrations.importers.records import (
     object_of,
     part_of,
 )
-from mcp_memory.integrations.importers.session_files import chat_records, json_at, load_lines
+from mcp_memory.integrations.importers.session_files import beside, chat_records, json_at, load_lines
 
 _BLOCK = re.compile(
     r"^Context: ⟦openclaw:ctx⟧\n.*\Z"
@@ -73,16 +74,16 @@ def session_of(lines: list[Any], key: str, label: Any = None) -> dict[str, Any]:
         "title": next((title for title in reversed(titles) if title), label),
         "began": find(head, "timestamp"),
         "is_of_a_program": _BY_PROGRAMS.search(key) is not None,
-        "messages": [_named(line, key) for line in lines if find(line, "type") != "session"],
+        "messages": [_with_sender(line, key) for line in lines if find(line, "type") != "session"],
     }
 
 
-def _named(line: Any, key: str) -> Any:
-    """Return a line; one of the user, in a group, with the name of who wrote it."""
+def _with_sender(line: Any, key: str) -> Any:
+    """Return a line; a message of the user in a group gets the name of its sender."""
     text = output_text(find(line, "message.content")) if find(line, "message.role") == "user" else ""
     is_group = _GROUP.search(key) or '"is_group_chat": true' in text
-    found = _SENDER.search(text) if is_group and _BLOCK.match(text) else None
-    return {**line, "sender": found[1]} if found else line
+    sender = _SENDER.search(text) if is_group and _BLOCK.match(text) else None
+    return {**line, "sender": sender[1]} if sender else line
 
 
 def _session(path: Path, lines: list[Any]) -> dict[str, Any]:
@@ -158,11 +159,11 @@ def _records(source: SourceValue, skipped: SkippedParts) -> Iterator[AnyRecord]:
 
 FORMAT = Format(
     title="a session of OpenClaw or pi",
-    found="`~/.openclaw/agents/<agent>/sessions`, `~/.pi/agent/sessions`",
+    location="`~/.openclaw/agents/<agent>/sessions`, `~/.pi/agent/sessions`",
     unit="lines",
     path=r"^(?!.*\.jsonl\.deleted\.)",
     matches=first_line(lambda line: find(line, "type") == "session" and has("id")(line)),
     load=load_lines(_session),
-    parts=lambda path: [path.with_name("sessions.json")],
+    parts=beside("sessions.json"),
     records=_records,
 )

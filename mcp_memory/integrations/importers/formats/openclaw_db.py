@@ -10,36 +10,34 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
 from mcp_memory.integrations.importers.format import Format
 from mcp_memory.integrations.importers.formats.openclaw import CHAT, of_program, session_of
-from mcp_memory.integrations.importers.records import SourceValue, part_of
-from mcp_memory.integrations.importers.session_files import beside, chat_records, object_in
-from mcp_memory.integrations.importers.sqlite_file import Database, open_database
+from mcp_memory.integrations.importers.parts import parse_object
+from mcp_memory.integrations.importers.records import part_of
+from mcp_memory.integrations.importers.session_files import chat_records, load_database, write_ahead_log
+from mcp_memory.integrations.importers.sqlite_file import Database
 
 
-def _load(path: Path) -> Iterator[SourceValue]:
-    with open_database(path) as database:
-        keys = _keys(database)
-        rows = database.rows("transcript_events", order="session_id")
-        for number, (id, group) in enumerate(groupby(rows, key=lambda row: str(row["session_id"])), start=1):
-            lines = [_line(row) for row in sorted(group, key=lambda row: int(row["seq"]))]
-            session = {**session_of(lines, keys.get(id, "")), "id": id}
-            yield SourceValue(session, f"session {id}", number, path.as_posix())
+def _sessions(database: Database) -> Iterator[tuple[str, Any]]:
+    keys = _keys(database)
+    rows = database.rows("transcript_events", order="session_id")
+    for id, group in groupby(rows, key=lambda row: str(row["session_id"])):
+        lines = [_line(row) for row in sorted(group, key=lambda row: int(row["seq"]))]
+        yield f"session {id}", {**session_of(lines, keys.get(id, "")), "id": id}
 
 
 def _line(row: Mapping[str, Any]) -> dict[str, Any]:
     if row.get("event_json") is not None:
-        return object_in(row["event_json"])
-    known = {**part_of(object_in(row.get("navigation_json")), "navigation"), "compressed": True}
+        return parse_object(row["event_json"])
+    known = {**part_of(parse_object(row.get("navigation_json")), "navigation"), "compressed": True}
     try:
         zstd: Any = import_module("compression.zstd")
     except ImportError:
         return known
     try:
-        return object_in(zstd.decompress(row["event_zstd"]))
+        return parse_object(zstd.decompress(row["event_zstd"]))
     except zstd.ZstdError:
         return known
 
@@ -54,10 +52,10 @@ def _keys(database: Database) -> dict[str, str]:
 
 FORMAT = Format(
     title="the database of OpenClaw",
-    found="`~/.openclaw/agents/<agent>/agent/openclaw-agent.sqlite`",
+    location="`~/.openclaw/agents/<agent>/agent/openclaw-agent.sqlite`",
     unit="path",
     path=r"(?:^|/)openclaw-agent\.sqlite$",
-    load=_load,
-    parts=beside("openclaw-agent.sqlite-wal"),
+    load=load_database(_sessions),
+    parts=write_ahead_log,
     records=chat_records(CHAT, sub_agent=of_program),
 )

@@ -15,17 +15,14 @@ from typing import Any
 from mcp_memory.integrations.importers.chat import Chat, Message
 from mcp_memory.integrations.importers.format import Format, first_of, has
 from mcp_memory.integrations.importers.parts import ATTACHED, BRANCHES, INJECTED, SUMMARIES
-from mcp_memory.integrations.importers.records import find, items_of, object_of
+from mcp_memory.integrations.importers.records import find, items_of, object_of, objects_in
 from mcp_memory.integrations.importers.session_files import chat_records
 
 
 def _conversations(value: Any) -> Iterator[Any]:
     """Yield the session with its messages in order, those marked that were undone."""
     undone = find(value, "info.revert.messageID")
-    messages = sorted(
-        (message for message in map(object_of, items_of(value, "messages")) if message is not None),
-        key=lambda message: str(find(message, "info.id")),
-    )
+    messages = sorted(objects_in(items_of(value, "messages")), key=lambda message: str(find(message, "info.id")))
     yield {
         **(object_of(value) or {}),
         "messages": [
@@ -42,9 +39,7 @@ def _left_out(message: Message) -> str | None:
 
 
 def _parts(message: Message) -> Iterator[Any]:
-    for part in map(object_of, items_of(message, "parts")):
-        if part is None:
-            continue
+    for part in objects_in(items_of(message, "parts")):
         if part.get("synthetic") is True or part.get("ignored") is True:
             yield {"type": INJECTED}
         elif part.get("type") == "file" and not str(part.get("mime")).startswith("image/"):
@@ -72,7 +67,7 @@ session_records = chat_records(_CHAT, sub_agent=lambda source: find(source.value
 
 FORMAT = Format(
     title="a session of opencode",
-    found="what `opencode export` prints",
+    location="what `opencode export` prints",
     matches=lambda value: has("info.id")(value) and first_of("messages", has("info.role", parts=list))(value),
     records=session_records,
 )

@@ -35,7 +35,7 @@ def _files(path: Path) -> Sequence[Path]:
 
 FORMAT = Format(
     title="the storage of opencode",
-    found="`~/.local/share/opencode/storage`",
+    location="`~/.local/share/opencode/storage`",
     unit="path",
     path=r"/storage/session/[^/]+/ses_\w+\.json$",
     load=_load,

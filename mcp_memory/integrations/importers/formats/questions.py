@@ -1,10 +1,10 @@
-"""Logs of questions and answers, an object for each pair: of llm, AnythingLLM, Dify, and programs of one's own.
+"""Logs of questions and answers, an object for each pair: of llm, AnythingLLM, Dify, and the user's own programs.
 
     {prompt, response, conversation_id?, datetime_utc?}      llm logs --json, AnythingLLM (workspace, sent_at)
     {query, answer, conversation_id?, created_at?}           Dify, alone or in {data: [pair, …]}
     {prompt, completion}
 
-Pairs that name no conversation are one in their file.
+Pairs without a conversation id form a single conversation per file.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def _conversations(value: Any) -> Iterator[Any]:
 
 def pair_records(source: SourceValue, skipped: SkippedParts) -> Iterator[AnyRecord]:
     """Yield the records of pairs, those without a conversation as turns of the file."""
-    for one in _conversations(source.value):
-        yield from _CHAT.records(replace(source, value=one, number=0), skipped)
+    for pair in _conversations(source.value):
+        yield from _CHAT.records(replace(source, value=pair, number=0), skipped)
 
 
 _CHAT = Chat(
@@ -59,7 +59,7 @@ _CHAT = Chat(
 
 FORMAT = Format(
     title="a log of questions and answers",
-    found="`llm logs --json`, AnythingLLM, Dify: objects {prompt, response} or {query, answer}",
+    location="`llm logs --json`, AnythingLLM, Dify: objects {prompt, response} or {query, answer}",
     is_last=True,
     matches=lambda value: _is_pair(value) or first_of("data", _is_pair)(value),
     records=pair_records,

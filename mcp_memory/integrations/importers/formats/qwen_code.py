@@ -3,7 +3,7 @@
     line   {uuid, parentUuid, sessionId, timestamp, type: user | assistant | tool_result | system, subtype, message}
     message   {role, parts: [{text, thought?} | {functionCall} | {functionResponse} | {inlineData}]}
 
-The lines are a tree; the last line is on the current branch, for a rewound prompt stays in the file. The content of
+The lines are a tree, because a rewound prompt stays in the file; the last line is on the current branch. The content of
 files that a prompt mentions is between two marks in the prompt's parts.
 """
 
@@ -57,7 +57,7 @@ def _title(lines: Any) -> str | None:
 
 FORMAT = Format(
     title="a session of Qwen Code",
-    found="`~/.qwen/projects`",
+    location="`~/.qwen/projects`",
     unit="lines",
     matches=any_line(has("uuid", "sessionId", "message.parts", "type")),
     records=Chat(

@@ -10,7 +10,7 @@ from mcp_memory.integrations.importers.records import object_of
 
 FORMAT = Format(
     title="a seed of TencentDB Agent Memory",
-    found="a file of its seeds",
+    location="a file of its seeds",
     matches=lambda value: "sessionKey" in (object_of(value) or {}) and "conversations" in (object_of(value) or {}),
     records=seed_records,
 )

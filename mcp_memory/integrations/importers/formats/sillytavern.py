@@ -3,7 +3,7 @@
     {user_name, character_name, create_date, chat_metadata}                 the first line
     {name, is_user, is_system, send_date, mes, swipes, swipe_id, extra}     a message; `swipes` are its versions
 
-A name of the file and the time of the first line are the conversation's id. Times without a zone are local.
+The name of the file is the conversation's id. Times without a zone are local.
 """
 
 from __future__ import annotations
@@ -17,14 +17,22 @@ from mcp_memory.core.types import Role
 from mcp_memory.integrations.importers.chat import Chat, Message
 from mcp_memory.integrations.importers.format import AnyRecord, Format, any_line
 from mcp_memory.integrations.importers.parts import BRANCHES, HIDDEN, THOUGHTS
-from mcp_memory.integrations.importers.records import SkippedParts, SourceValue, find, items_of, list_of, object_of
+from mcp_memory.integrations.importers.records import (
+    SkippedParts,
+    SourceValue,
+    find,
+    items_of,
+    list_of,
+    object_of,
+    objects_in,
+)
 
 _DATE = re.compile(r"(\d{4}-\d\d-\d\d) ?@(\d\d)h ?(\d\d)m(?: ?(\d\d)s)?")
 
 
 def sillytavern_records(source: SourceValue, skipped: SkippedParts) -> Iterator[AnyRecord]:
     """Yield the records of a chat. Versions of a message that are not shown are counted."""
-    lines = [line for line in map(object_of, list_of(source.value) or []) if line is not None]
+    lines = objects_in(list_of(source.value) or [])
     skipped.left_out[BRANCHES] += sum(max(0, len(items_of(line, "swipes")) - 1) for line in lines)
     header = next((line for line in lines if "mes" not in line), dict[str, Any]())
     messages = [{**line, "send_date": _time(line.get("send_date"))} for line in lines if "mes" in line]
@@ -38,7 +46,7 @@ def sillytavern_records(source: SourceValue, skipped: SkippedParts) -> Iterator[
 
 
 def _time(value: Any) -> Any:
-    """Return a date of one of SillyTavern's own forms as ISO 8601, and others as they are."""
+    """Return a date in SillyTavern's own forms as ISO 8601, and other dates unchanged."""
     if not isinstance(value, str):
         return value
     if (date := _DATE.match(value)) is not None:
@@ -73,7 +81,7 @@ _CHAT = Chat(
 
 FORMAT = Format(
     title="a chat of SillyTavern",
-    found="the folder `chats` of SillyTavern",
+    location="the folder `chats` of SillyTavern",
     unit="lines",
     path=r"\.jsonl$",
     matches=any_line(lambda line: "mes" in (object_of(line) or {}) and "is_user" in (object_of(line) or {})),

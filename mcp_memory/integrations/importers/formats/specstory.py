@@ -103,7 +103,7 @@ def _parts(message: Message) -> Iterator[dict[str, Any]]:
 
 FORMAT = Format(
     title="a session that SpecStory has written down",
-    found="`.specstory/history` in the folder of a project",
+    location="`.specstory/history` in the folder of a project",
     unit="text",
     path=r"\.md$",
     matches=lambda text: _MADE_BY.match(text) is not None,

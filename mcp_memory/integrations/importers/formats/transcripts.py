@@ -12,8 +12,9 @@
     > <words>, ⏺ <words>, ⎿ <output>            Claude Code's /export; other lines of a message are indented
     # <question> … ⁂                            Perplexity, after its logo; an answer ends with its sources
 
-Headers have the shape of the first, which only a title and lines about the chat may precede. A line like a header in a
-fence of code is text. Of a question to Perplexity the first line is known: no mark separates others from the answer.
+All headers have the shape of the first one; only a title and lines about the chat may precede it. A line like a header
+in a fence of code is text. Only the first line of a question to Perplexity is recognised, because no mark separates its
+other lines from the answer.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from typing import Any
 
 from mcp_memory.integrations.importers.chat import Chat, Message
 from mcp_memory.integrations.importers.format import Format
-from mcp_memory.integrations.importers.parts import CALL, COMMANDS, RESULT, WORDS
+from mcp_memory.integrations.importers.parts import CALL, COMMANDS, RESULT, split_text
 
 _SOURCES = "lists of sources"
 _USERS = ("user", "you", "human", "me", "prompt", "message from you")
@@ -74,7 +75,18 @@ def _is_transcript(value: str) -> bool:
         return True
     if _COPILOT.search(text) and re.match(r"[^\s:][^:\n]{0,38}: ", text):
         return True
-    return bool(_LOGGED.match(text)) or _has_headers(text)
+    return bool(_LOGGED.match(text)) or (_has_headers(text) and not _is_prompt_library(text))
+
+
+def _is_prompt_library(text: str) -> bool:
+    """Return whether the headers name texts, `Prompt` and `Response`, and no speaker.
+
+    Of the programs that write chats, only ChatGPT Exporter uses these names, as `## Prompt:`, and `llm logs`.
+    """
+    headers = [header for _, header in _headers(text.splitlines())]
+    return all(header["who"].lower() in ("prompt", "response") for header in headers) and not all(
+        header["mark"] == "## " and header["colon"] for header in headers
+    )
 
 
 def _has_headers(text: str) -> bool:
@@ -103,11 +115,11 @@ def _conversations(value: Any) -> Iterator[Any]:
     else:
         user = text.partition(":")[0]
         speaker = re.compile(rf"^({re.escape(user)}|GitHub Copilot): ", re.MULTILINE)
-        _, *found = speaker.split(text)
+        _, *pieces = speaker.split(text)
         yield {
             "messages": [
                 {"role": "assistant" if who == "GitHub Copilot" else "user", "text": words.strip()}
-                for who, words in zip(found[::2], found[1::2], strict=True)
+                for who, words in zip(pieces[::2], pieces[1::2], strict=True)
             ]
         }
 
@@ -120,9 +132,9 @@ def _is_user(header: re.Match[str]) -> bool:
 
 
 def _headers(lines: list[str]) -> list[_Header]:
-    """Return the lines that begin a message, which have the first shape that both speakers have.
+    """Return the lines that begin a message: those with the first shape that both speakers have.
 
-    A header in a fence of code is none, unless a fence is never closed.
+    Lines in fences of code are ignored, unless a fence is never closed.
     """
     every: list[_Header] = []
     outside: list[_Header] = []
@@ -168,10 +180,10 @@ def _headed(text: str) -> Iterator[dict[str, Any]]:
 
 def shown_time(shown: str) -> str | None:
     """Return a time as browsers show it in ISO 8601, local: 8.11.2025, 2025/11/8, 11/8/2025 (US), 08/11/2025 (GB)."""
-    found = re.fullmatch(r"(\d+)([./-])(\d+)[./-](\d+),? (\d+):(\d\d):(\d\d)(?: ([AP])M)?", shown.strip())
-    if found is None:
+    time = re.fullmatch(r"(\d+)([./-])(\d+)[./-](\d+),? (\d+):(\d\d):(\d\d)(?: ([AP])M)?", shown.strip())
+    if time is None:
         return None
-    first, mark, second, third, hour, minute, second_of_minute, half = found.groups()
+    first, mark, second, third, hour, minute, second_of_minute, half = time.groups()
     is_by_day = mark == "." or (mark == "/" and half is None and first.startswith("0")) or int(first) > 12
     year, month, day = (
         (first, second, third) if len(first) == 4 else (third, second, first) if is_by_day else (third, first, second)
@@ -184,17 +196,19 @@ def shown_time(shown: str) -> str | None:
 
 
 def _logged(text: str) -> Iterator[dict[str, Any]]:
-    """Yield the conversations in what `llm logs` prints."""
-    _, *found = _LOGGED.split(text)
+    """Yield the conversations in the output of `llm logs`."""
+    _, *fields = _LOGGED.split(text)
     talks: dict[str, list[dict[str, Any]]] = {}
-    for time, talk, id, body in zip(*(found[nth::4] for nth in range(4)), strict=True):
-        talks.setdefault(talk, []).extend({**one, "ts": time, "id": f"{id}/{one['role']}"} for one in _headed(body))
+    for time, talk, id, body in zip(*(fields[nth::4] for nth in range(4)), strict=True):
+        talks.setdefault(talk, []).extend(
+            {**message, "ts": time, "id": f"{id}/{message['role']}"} for message in _headed(body)
+        )
     for talk, messages in talks.items():
         yield {"id": talk, "messages": messages}
 
 
 def _exported(text: str) -> Iterator[dict[str, Any]]:
-    """Yield the messages of Claude Code's /export; a line that begins nothing goes on with the message before."""
+    """Yield the messages of Claude Code's /export; a line without a mark continues the message before it."""
     messages: list[dict[str, Any]] = []
     for line in text.splitlines():
         if line.startswith(("> ", "❯ ", "⏺ ")):
@@ -219,15 +233,11 @@ _OUTPUT = re.compile(r"\A([\w:. -]{1,80})\((.*?)\)?\n⎿ (.*)\Z", re.DOTALL)
 
 
 def _parts(message: Message) -> Iterator[dict[str, Any]]:
-    text, at = str(message.get("text")), 0
+    text = str(message.get("text"))
     if output := _OUTPUT.match(text):
         yield {"type": RESULT, "name": output[1], "args": {"call": output[2]}, "output": output[3].strip()}
         return
-    for inner in _TOOL.finditer(text):
-        yield {"type": WORDS, "text": text[at : inner.start()].strip()}
-        yield {"type": CALL, "name": inner["name"]}
-        at = inner.end()
-    yield {"type": WORDS, "text": text[at:].strip()}
+    yield from split_text(text, _TOOL, lambda tool: [{"type": CALL, "name": tool["name"]}])
     if message.get("sources"):
         yield {"type": _SOURCES}
 
@@ -239,8 +249,8 @@ def _left_out(message: Message) -> str | None:
 
 FORMAT = Format(
     title="a chat that was written down as text",
-    found="what Cursor, Zed, Cherry Studio, NextChat, Perplexity, `llm logs`, Claude Code's `/export`, VS Code's Copy "
-    "All, and extensions such as ChatGPT Exporter write",
+    location="what Cursor, Zed, Cherry Studio, NextChat, Perplexity, `llm logs`, Claude Code's `/export`, VS Code's "
+    "Copy All, and extensions such as ChatGPT Exporter write",
     unit="text",
     path=r"\.(?:md|markdown|txt)$",
     matches=_is_transcript,

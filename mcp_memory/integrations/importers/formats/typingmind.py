@@ -21,7 +21,7 @@ def _chats(value: Any) -> Iterator[Any]:
 
 FORMAT = Format(
     title="an export of TypingMind",
-    found="the JSON file of its export",
+    location="the JSON file of its export",
     matches=lambda value: any(
         test(thing)
         for test, thing in (

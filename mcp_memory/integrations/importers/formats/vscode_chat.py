@@ -5,8 +5,8 @@
                 responseId, modelState: {completedAt}, result, shouldBeRemovedOnSend}
     part       {kind?, value}
 
-A request is the user's message and the answer. Texts of the answer without another part between them are one sentence.
-Requests that are to be removed were undone. Versions since 2026 write the session as a log of changes
+A request is the user's message and the answer. Texts of the answer without another part between them are joined.
+Requests marked to be removed were undone. Versions since 2026 write the session as a log of changes
 (`vscode_chat_log`).
 """
 
@@ -31,7 +31,15 @@ from mcp_memory.integrations.importers.parts import (
     THOUGHTS,
     WORDS,
 )
-from mcp_memory.integrations.importers.records import find, find_first, items_of, object_of, part_of, text_of
+from mcp_memory.integrations.importers.records import (
+    find,
+    find_first,
+    items_of,
+    object_of,
+    objects_in,
+    part_of,
+    text_of,
+)
 from mcp_memory.integrations.importers.session_files import chat_records, load_document
 
 _EDITS = ("codeblockUri", "textEditGroup", "notebookEditGroup")
@@ -41,12 +49,13 @@ _FENCE = re.compile(r"\s*`{3,}\w*\s*")
 def with_messages(path: Path, value: Any) -> dict[str, Any]:
     """Return a session with its messages: two for each request."""
     session = object_of(value) or {}
-    requests = [request for request in map(object_of, items_of(session, "requests")) if request is not None]
     is_stored = path.suffix == ".json" and path.parent.name.lower().endswith("chatsessions")
     return {
         **session,
         "is_copy": is_stored and path.with_suffix(".jsonl").exists(),
-        "messages": [one for request in requests for one in _messages(request)],
+        "messages": [
+            message for request in objects_in(items_of(session, "requests")) for message in _messages(request)
+        ],
     }
 
 
@@ -84,13 +93,13 @@ def _left_out(message: Message) -> str | None:
 def _parts(message: Message) -> Iterator[Any]:
     if message.get("role") == "user":
         yield {"type": WORDS, "text": message.get("text") or ""}
-        for file in map(object_of, items_of(message, "files")):
+        for file in items_of(message, "files"):
             is_ours = find(file, "automaticallyAdded") is True
             yield {"type": INJECTED if is_ours else IMAGE if find(file, "kind") == "image" else ATTACHED}
         return
     calls = list(_calls(object_of(message.get("metadata")) or {}))
     yield from calls
-    parts = [part for part in map(object_of, items_of(message, "response")) if part is not None]
+    parts = objects_in(items_of(message, "response"))
     sentence = ""
     for nth, part in enumerate(parts):
         text = None if part.get("subAgentInvocationId") else _text(part)
@@ -101,11 +110,11 @@ def _parts(message: Message) -> Iterator[Any]:
             continue
         yield {"type": WORDS, "text": sentence.strip()}
         sentence = ""
-        yield from _counted(part, known=bool(calls))
+        yield from _other_part(part, known=bool(calls))
     yield {"type": WORDS, "text": sentence.strip()}
 
 
-def _counted(part: Message, *, known: bool) -> Iterator[dict[str, Any]]:
+def _other_part(part: Message, *, known: bool) -> Iterator[dict[str, Any]]:
     """Yield a part of an answer that is not text; calls of tools are `known` from the model's side."""
     kind = part.get("kind")
     if part.get("subAgentInvocationId"):
@@ -122,13 +131,12 @@ def _calls(metadata: Message) -> Iterator[dict[str, Any]]:
     """Yield the calls of tools with their results, as the model saw them."""
     results = part_of(metadata, "toolCallResults")
     for answer in items_of(metadata, "toolCallRounds"):
-        for call in map(object_of, items_of(answer, "toolCalls")):
-            if call is not None:
-                yield {**call, "type": CALL, "output": find(results.get(str(call.get("id"))), "content")}
+        for call in objects_in(items_of(answer, "toolCalls")):
+            yield {**call, "type": CALL, "output": find(results.get(str(call.get("id"))), "content")}
 
 
 def _text(part: Message) -> str | None:
-    """Return the text of a part of an answer, or the name of what it refers to; None for another part."""
+    """Return the text of a part of an answer, or the name of its reference; None for another part."""
     match part.get("kind"):
         case None | "markdownContent":
             value = find_first(part, ("value", "content.value"))
@@ -157,7 +165,7 @@ CHAT = Chat(
 
 FORMAT = Format(
     title="a chat session of VS Code",
-    found="`chatSessions` in the `User/workspaceStorage` of VS Code, or what “Chat: Export Chat” writes",
+    location="`chatSessions` in the `User/workspaceStorage` of VS Code, or what “Chat: Export Chat” writes",
     unit="document",
     matches=has("responderUsername", requests=list),
     load=load_document(with_messages),

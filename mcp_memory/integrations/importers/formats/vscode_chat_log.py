@@ -1,9 +1,9 @@
-"""Chat sessions of VS Code since 2026, `…/chatSessions/<session>.jsonl`: a log of changes to what `vscode_chat` reads.
+"""Chat sessions of VS Code since 2026, `…/chatSessions/<session>.jsonl`: changes to the sessions of `vscode_chat`.
 
     {kind: 0, v: state}     {kind: 1, k: path, v: value}     {kind: 3, k: path}     sets all, sets and deletes a value
     {kind: 2, k: path, i?: length, v?: [item, …]}           cuts a list to a length, then appends
 
-Requests that a change cuts off and that do not come again were undone.
+Requests that a change removes, and no later change adds, were undone.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from mcp_memory.integrations.importers.format import Format, first_line, has
 from mcp_memory.integrations.importers.formats.vscode_chat import CHAT, with_messages
-from mcp_memory.integrations.importers.records import find, items_of, list_of, object_of
+from mcp_memory.integrations.importers.records import find, items_of, list_of, object_of, objects_in
 from mcp_memory.integrations.importers.session_files import chat_records, load_lines
 
 
@@ -21,9 +21,7 @@ def _session(path: Path, lines: list[Any]) -> dict[str, Any]:
     """Return the session after all changes, with the requests that were undone."""
     state: Any = {}
     gone: dict[str, Any] = {}
-    for line in map(object_of, lines):
-        if line is None:
-            continue
+    for line in objects_in(lines):
         before = list(items_of(state, "requests")) if line.get("k") == ["requests"] else []
         state = line.get("v") if line.get("kind") == 0 else _changed(state, line)
         gone |= {str(find(request, "requestId")): request for request in before}
@@ -33,7 +31,7 @@ def _session(path: Path, lines: list[Any]) -> dict[str, Any]:
 
 
 def _changed(state: Any, line: dict[str, Any]) -> Any:
-    """Return the state after a change of a part of it; changes of parts that are not there are ignored."""
+    """Return the state after a change of a part of it; changes of missing parts are ignored."""
     path = list_of(line.get("k")) or []
     try:
         inner = state
@@ -56,7 +54,7 @@ def _changed(state: Any, line: dict[str, Any]) -> Any:
 
 FORMAT = Format(
     title="a chat session of VS Code",
-    found="`chatSessions` in the `User/workspaceStorage` of VS Code",
+    location="`chatSessions` in the `User/workspaceStorage` of VS Code",
     unit="lines",
     matches=first_line(lambda line: find(line, "kind") == 0 and has(v__requests=list)(line)),
     load=load_lines(_session),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 from importlib import import_module
+from pathlib import Path
 from typing import Any, cast
 
 COMMAND = ["mcp-memory"]  # `mcp-memory install hermes` writes the command of this machine here
@@ -34,7 +35,7 @@ def _ask(event: str, **payload: Any) -> dict[str, Any]:
     try:
         done = subprocess.run(
             [*COMMAND, "hook", event, "--client", "hermes"],
-            input=json.dumps(payload, default=str).encode(),
+            input=json.dumps({"cwd": str(Path.cwd()), **payload}, default=str).encode(),
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             timeout=_TIMEOUT_S,

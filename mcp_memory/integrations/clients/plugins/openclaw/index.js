@@ -51,7 +51,8 @@ export default {
     const openings = new Map(); // what the model is told of each session, which OpenClaw forgets after every turn
 
     async function record(event, ctx) {
-      if (isTalk(ctx)) await ask(event, { session_id: ctx.sessionId, conversation: await transcript(ctx) });
+      if (!isTalk(ctx)) return;
+      await ask(event, { session_id: ctx.sessionId, cwd: ctx.workspaceDir, conversation: await transcript(ctx) });
     }
 
     api.on("before_prompt_build", async (event, ctx) => {
@@ -59,7 +60,8 @@ export default {
       const session_id = ctx.sessionId;
       if (!openings.get(session_id)) {
         const source = event.messages?.length ? "resume" : "startup";
-        openings.set(session_id, (await ask("session_start", { session_id, source })).appendSystemContext);
+        const answer = await ask("session_start", { session_id, cwd: ctx.workspaceDir, source });
+        openings.set(session_id, answer.appendSystemContext);
       }
       const prompt = event.currentUserMessage ?? event.prompt;
       const answer = await ask("before_prompt_build", { session_id, prompt });
@@ -69,7 +71,8 @@ export default {
     api.on("agent_end", (_event, ctx) => record("agent_end", ctx));
     api.on("before_compaction", (_event, ctx) => record("before_compaction", ctx));
     api.on("after_compaction", async (_event, ctx) => {
-      const answer = await ask("session_start", { session_id: ctx.sessionId, source: "compact" });
+      const { sessionId, workspaceDir } = ctx;
+      const answer = await ask("session_start", { session_id: sessionId, cwd: workspaceDir, source: "compact" });
       if (openings.has(ctx.sessionId)) openings.set(ctx.sessionId, answer.appendSystemContext);
     });
     api.on("session_end", async (event) => {

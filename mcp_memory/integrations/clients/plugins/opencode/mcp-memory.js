@@ -34,7 +34,7 @@ function ask(event, payload) {
   });
 }
 
-export const McpMemory = async ({ client }) => {
+export const McpMemory = async ({ client, directory }) => {
   const sessions = new Map(); // by id: whether a person takes part, whether the model was told the text of the start
 
   async function session(id) {
@@ -49,7 +49,7 @@ export const McpMemory = async ({ client }) => {
     if (!(await session(id)).isPrompted) return;
     const { data: info } = await client.session.get({ path: { id } });
     const { data: messages } = await client.session.messages({ path: { id }, query: { limit: MAX_MESSAGES } });
-    await ask(event, { session_id: id, conversation: { info, messages } });
+    await ask(event, { session_id: id, cwd: directory, conversation: { info, messages } });
   }
 
   const hooks = {
@@ -64,7 +64,7 @@ export const McpMemory = async ({ client }) => {
       if (!known.isOpened) {
         const { data } = await client.session.messages({ path: { id: sessionID }, query: { limit: 1 } });
         const source = known.isCompacted ? "compact" : data?.length ? "resume" : "startup";
-        answers.push(await ask("session.created", { session_id: sessionID, source }));
+        answers.push(await ask("session.created", { session_id: sessionID, cwd: directory, source }));
         Object.assign(known, { isPrompted: true, isCompacted: false, isOpened: source !== "startup" || Boolean(answers[0].text) });
       }
       answers.push(await ask("chat.message", { session_id: sessionID, prompt }));
