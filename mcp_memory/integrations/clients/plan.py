@@ -509,7 +509,10 @@ def _parts_with_plugin(part: ConfigPart, command: Sequence[str]) -> list[ConfigP
     client, folder = part.client, programs.plugin_folder(part.client, programs.this_machine())
     if folder is None:
         return [part]
-    document = _parse(decode(read_config(part.path).data, part.path), part.format, part.path)
+    try:
+        document = _parse(decode(read_config(part.path).data, part.path), part.format, part.path)
+    except McpMemoryError:
+        document = {}  # reading the part raises it
     files = programs.plugin_contents(client, command)
     return [
         replace(part, settings=programs.plugin_settings(client, document)),

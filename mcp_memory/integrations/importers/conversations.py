@@ -6,6 +6,7 @@ hands over the same messages again with every turn, so what was missed once is s
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 from anyio.to_thread import run_sync as to_thread
 
 from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.logs import SafeText
 from mcp_memory.core.types import NewTurn
 from mcp_memory.integrations.importers.follow import (
     LIVE_FOR,
@@ -28,6 +30,8 @@ from mcp_memory.integrations.importers.log_lines import is_own, is_stand_in
 from mcp_memory.integrations.importers.records import ImportedResult, ImportedTurn, SkippedParts, SourceValue
 from mcp_memory.integrations.importers.report import ImportCounts
 from mcp_memory.service.memory import Memory
+
+logger = logging.getLogger(__name__)
 
 _RECORDS: Mapping[str, Callable[[SourceValue, SkippedParts], Iterator[AnyRecord]]] = {
     "openclaw": openclaw.live_records,
@@ -48,7 +52,10 @@ async def store_conversation(memory: Memory, client: str, session: str, conversa
     since = datetime.now(UTC) - LIVE_FOR
     for result in await select_new_results(memory, session, results):
         if classify_result(result) == "large":
-            await keep_result(memory, session, result, result.text, since=since)
+            try:
+                await keep_result(memory, session, result, result.text, since=since)
+            except InvalidInput as error:
+                logger.warning("a result of %s was left out: %s", SafeText(client), error)
     for result in results:
         if result.call is not None and is_stand_in(result.text) and not is_own(result.tool):
             await memory.note_replaced(session, result.call, result.text, at=result.said_at)
