@@ -88,6 +88,7 @@ async def test_the_model_is_told_what_matters_and_gets_a_note_for_a_large_result
     answers = await replay(memory, client, events)
     starts, prompts, tools = ([json for of, json in answers if of == kind] for kind in ("start", "prompt", "tool"))
     assert "This conversation is recorded in memory by itself" in texts_in(starts[0])
+    assert "Last conversation, " in texts_in(starts[-1])
     assert NAMED in texts_in(prompts[-1])
     assert "expand_node]" in texts_in(tools)
     assert "hive 450 weighs" not in texts_in(tools)
