@@ -68,9 +68,10 @@ def install(
 ) -> None:
     """Connect a client, or list the clients and their state.
 
-    It adds this server to the configuration of CLIENT, and hooks if the client runs any. First it says what the client
-    will do and which files change, and asks; everything else in these files stays as it is, and a copy is kept next to
-    each. With --home or --space, the client gets that memory.
+    It adds this server to the configuration of CLIENT, and hooks or a plugin if the client runs any. CLIENT is
+    claude-code, claude-desktop, codex, copilot, cursor, gemini, hermes, openclaw, opencode, qwen-code or vscode.
+    First it says what the client will do and which files change, and asks; everything else in these files stays as it
+    is, and a copy is kept next to each. With --home or --space, the client gets that memory.
 
     If a client on this machine has the reference memory server, you are asked whether its file is to be imported;
     without a terminal, the command for that is printed.
@@ -261,7 +262,7 @@ def _install(
     from mcp_memory.integrations.clients.plan import is_client_present
     from mcp_memory.integrations.clients.reference_memory import reference_memories
 
-    of, name, hooked = parts[0].client, parts[0].name, any(part.hooks for part in parts)
+    of, name, hooked = parts[0].client, parts[0].name, any(part.runs_hooks for part in parts)
     if project:
         _check_installed_once(parts)
     memories = reference_memories(project or Path.cwd())
@@ -403,7 +404,7 @@ def _check_installed_once(parts: list[ConfigPart]) -> None:
     """Raise Refused if a client would have two memories in a project, or run the hooks in it twice."""
     from mcp_memory.integrations.clients import plan, programs
 
-    of, hooked = parts[0].client, any(part.hooks for part in parts)
+    of, hooked = parts[0].client, any(part.runs_hooks for part in parts)
     arguments = (parts[0].server or {}).get("args")
     for part in _parts(of.name, parts[0].name, None, {}, hooks=hooked):
         entry, runs_hooks = plan.find_installed(part)

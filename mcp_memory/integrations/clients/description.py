@@ -26,7 +26,7 @@ from typing import Any, Literal, cast
 
 Kind = Literal["start", "prompt", "tool", "compacting", "compacted", "stop", "end"]
 """What happens at an event of a conversation: it starts, gets a prompt, and so on in the order of a session."""
-Format = Literal["json", "json+comments", "jsonc", "toml"]
+Format = Literal["json", "json+comments", "jsonc", "toml", "yaml"]
 """The syntax of a configuration file."""
 Template = Mapping[str, Any]
 Patterns = Mapping[str, Sequence[str]]
@@ -59,13 +59,15 @@ class PayloadFields:
     arguments: str = "tool_input"
     call: str = "tool_use_id"
     response: str = "tool_response"
+    conversation: str = "conversation"
+    """The conversation, in the form of the client's store, which `importers.conversations` reads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientHooks:
     """The hooks of a client."""
 
-    files: Sequence[str]
+    files: Sequence[str] = ()
     """Where the client keeps hooks, as templates of paths."""
     project: str = ""
     """The file for the hooks in the folder of a project: private settings, because hooks start a program of this
@@ -79,15 +81,20 @@ class ClientHooks:
     """Other files that may have these settings: templates of paths or, if relative, files of a project."""
     events: Mapping[str, Kind]
     """The events at which the client runs our hooks, by its own names, in the order of a session."""
-    entry: Template
+    entry: Template | None = None
     """What the configuration lists for an event: `{program}` and `{arguments}` or, for a shell, `{line}`; `{seconds}`
-    or `{milliseconds}`."""
+    or `{milliseconds}`. None if a plugin runs the hooks."""
     matcher: str = ""
     """The tools at which the hook for results runs, in the client's syntax. Other results are one line, or must stay
     unchanged."""
     max_seconds: Mapping[Kind, int] = field(default_factory=dict[Kind, int])
     """The most seconds that the client allows."""
     fields: PayloadFields = PayloadFields()
+    hands_over: bool = False
+    """Whether a plugin hands over the conversation, because no log can be followed."""
+    keeps_context: bool = True
+    """Whether an added text stays in the context. If not, what was added to a prompt is gone with the next one, and the
+    plugin adds the text of the start to every request."""
     log_file: str = ""
     """The log of a conversation, for payloads that do not name it: the template of a path with `{session}`."""
     log_format: str = ""
@@ -152,6 +159,18 @@ class ClientHooks:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClientPlugin:
+    """The plugin by which a client runs our hooks. Its files are in `plugins/`, in a folder with the client's name."""
+
+    folder: str
+    """Where the client finds the files, as the template of a path."""
+    enabled: Template = field(default_factory=dict[str, Any])
+    """The settings that enable it, in the file of the servers; items are added to lists."""
+    allowed: str = ""
+    """The dotted path of a list of allowed plugins; if there is none, the client allows all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClientProgram:
     """A client as its file describes it."""
 
@@ -167,13 +186,16 @@ class ClientProgram:
     """The file for the servers in the folder of a project."""
     format: Format
     key: str
-    """The member of the file that contains the servers."""
+    """The member of the file that contains the servers, as a dotted path."""
     entry: Template = field(default_factory=lambda: {"command": "{program}", "args": "{arguments}"})
-    """What the configuration has for a server."""
+    """What the configuration has for a server: `{program}` and `{arguments}`, or `{words}` for both."""
+    variables: str = "env"
+    """The member of an entry for environment variables."""
     after: str
     """The user's next step after an installation."""
     after_hooks: str = ""
     hooks: ClientHooks | None = None
+    plugin: ClientPlugin | None = None
 
 
 @cache
@@ -188,11 +210,12 @@ def describe(name: str) -> ClientProgram | None:
     if name not in client_names():
         return None
     table = tomllib.loads((_FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
-    hooks: dict[str, Any] | None = table.pop("hooks", None)
-    if hooks is None:
-        return ClientProgram(name=name, **table)
-    fields = PayloadFields(**hooks.pop("fields", {}))
-    return ClientProgram(name=name, **table, hooks=ClientHooks(**hooks, fields=fields))
+    if "plugin" in table:
+        table["plugin"] = ClientPlugin(**table["plugin"])
+    if "hooks" in table:
+        fields = PayloadFields(**table["hooks"].pop("fields", {}))
+        table["hooks"] = ClientHooks(**table["hooks"], fields=fields)
+    return ClientProgram(name=name, **table)
 
 
 def hooks_described(name: str) -> ClientHooks | None:

@@ -20,16 +20,17 @@ import shutil
 import stat
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
 from mcp_memory.core.errors import InvalidInput, McpMemoryError, Refused, StoreUnavailable
 from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import well_formed
-from mcp_memory.integrations.clients import json_text, programs, toml_text
+from mcp_memory.integrations.clients import json_text, programs, toml_text, yaml_text
 from mcp_memory.integrations.clients.description import ClientProgram, Format, described_clients
 from mcp_memory.integrations.clients.programs import NAME
+from mcp_memory.integrations.clients.settings import add_settings, has_settings, remove_settings, value_at
 from mcp_memory.integrations.hooks import hooks_of
 
 MAX_BYTES = 16 * 2**20
@@ -129,6 +130,10 @@ def delete_config(file: ConfigFile) -> None:
     try:
         _check_unchanged(file)
         file.target.unlink()
+        if file.target.parent.name == NAME:  # the folder of a plugin
+            shutil.rmtree(file.target.parent / "__pycache__", ignore_errors=True)
+            with suppress(OSError):  # another file is left in it
+                file.target.parent.rmdir()
     except OSError as error:
         raise StoreUnavailable(f"{file.path} cannot be removed: {_reason(error)}. It was left as it is.") from None
 
@@ -168,7 +173,10 @@ def _reason(error: OSError | RuntimeError) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ConfigPart:
-    """Our part of a file: the server under a name, hooks by event, or both."""
+    """Our part of a file: the server under a name, hooks by event, settings that enable a plugin.
+
+    A file of a plugin is ours as a whole: `content`.
+    """
 
     path: Path
     format: Format
@@ -176,10 +184,16 @@ class ConfigPart:
     name: str
     server: Mapping[str, Any] | None = None
     hooks: Mapping[str, Sequence[Any]] = field(default_factory=dict[str, list[Any]])
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    content: bytes | None = None
 
     @property
     def is_empty(self) -> bool:
-        return self.server is None and not self.hooks
+        return self.server is None and not self.runs_hooks
+
+    @property
+    def runs_hooks(self) -> bool:
+        return bool(self.hooks or self.settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,10 +212,13 @@ class ConfigChange:
 
 def find_installed(part: ConfigPart) -> tuple[dict[str, Any] | None, bool]:
     """Return the entry of that name, ours or not, and whether our hooks are there. Raises as `plan_install` does."""
+    if part.content is not None:
+        return None, False
     document = read_document(part.path, part.format)
     with _naming_file(part):
         entry = programs.find_server(document, part.client, part.name) if part.server is not None else None
-        return entry, bool(part.hooks and programs.find_hooks(document))
+        hooked = bool(part.hooks and programs.find_hooks(document))
+        return entry, hooked or has_settings(document, part.settings)
 
 
 def find_switch_off(client: ClientProgram, project: Path | None) -> str | None:
@@ -219,7 +236,7 @@ def find_switch_off(client: ClientProgram, project: Path | None) -> str | None:
         except McpMemoryError:
             continue
         for name, value in hooks.off.items():
-            if _setting(document, name) is value:
+            if document.get(name, value_at(document, name)) is value:
                 return f"{name} = {json.dumps(value)} in {path}"
     return None
 
@@ -242,16 +259,6 @@ def installed_but_off() -> dict[str, str]:
     return off
 
 
-def _setting(document: Mapping[str, Any], name: str) -> Any:
-    """Return a setting whose name is dotted, as one key or as keys within each other; None if it is not set."""
-    if name in document:
-        return document[name]
-    value: Any = document
-    for key in name.split("."):
-        value = cast("dict[str, Any]", value).get(key) if isinstance(value, dict) else None
-    return value
-
-
 def find_plugins(project: Path | None) -> dict[str, bool]:
     """Return our plugins in Claude Code and whether each is enabled, everywhere or in a project.
 
@@ -269,7 +276,7 @@ def find_plugins(project: Path | None) -> dict[str, bool]:
 
 def standalone_text(part: ConfigPart) -> str:
     """Return the text of a file that has only our part."""
-    return _rewrite("", _add_part({}, part), part)
+    return part.content.decode() if part.content is not None else _rewrite("", _add_part({}, part), part)
 
 
 def plan_install(part: ConfigPart) -> ConfigChange:
@@ -279,6 +286,8 @@ def plan_install(part: ConfigPart) -> ConfigChange:
     read.
     """
     file = read_config(part.path)
+    if part.content is not None:
+        return ConfigChange(file, part.content)
     text = decode(file.data, part.path)
     before = _parse(text, part.format, part.path)
     with _naming_file(part):
@@ -293,6 +302,8 @@ def plan_install(part: ConfigPart) -> ConfigChange:
 def plan_removal(part: ConfigPart) -> ConfigChange:
     """Plan to remove our part from its file, in whatever form it is there. Raises as `plan_install` does."""
     file = read_config(part.path)
+    if part.content is not None:
+        return ConfigChange(file, None)
     text = decode(file.data, part.path)
     now = _parse(text, part.format, part.path)
     with _naming_file(part):
@@ -376,16 +387,13 @@ def _add_part(before: Mapping[str, Any], part: ConfigPart) -> dict[str, Any]:
     after = dict(before)
     if part.server is not None:
         after = programs.add_server(after, part.client, part.name, part.server)
-    return programs.set_hooks(after, part.hooks, _beside(part))
+    return add_settings(programs.set_hooks(after, part.hooks, _beside(part)), part.settings)
 
 
 def _remove_part(now: Mapping[str, Any], ours: ConfigPart, before: Mapping[str, Any]) -> dict[str, Any]:
-    after = (
-        programs.remove_server(now, ours.client, ours.name, emptied=ours.client.key not in before)
-        if ours.server
-        else now
-    )
-    return programs.remove_hooks(after, empty=before, beside=_beside(ours)) if ours.hooks else dict(after)
+    after = programs.remove_server(now, ours.client, ours.name, before=before) if ours.server else now
+    after = programs.remove_hooks(after, empty=before, beside=_beside(ours)) if ours.hooks else after
+    return remove_settings(after, ours.settings, before)
 
 
 def _beside(part: ConfigPart) -> Mapping[str, Any]:
@@ -402,11 +410,12 @@ def _find_ours(now: Mapping[str, Any], part: ConfigPart) -> ConfigPart:
     if server is not None and not programs.is_ours(server):
         server = None
     hooks = programs.find_hooks(now) if part.hooks else {}
-    return ConfigPart(part.path, part.format, part.client, part.name, server, hooks)
+    settings: Mapping[str, Any] = part.settings if has_settings(now, part.settings) else {}
+    return ConfigPart(part.path, part.format, part.client, part.name, server, hooks, settings)
 
 
 def _contains_ours(now: Mapping[str, Any], part: ConfigPart) -> bool:
-    servers = cast("dict[str, Any]", now.get(part.client.key) or {})
+    servers = cast("dict[str, Any]", value_at(now, part.client.key) or {})
     try:
         hooked = bool(programs.find_hooks(now))
     except programs.WrongShape:  # Codex keeps a record of trusted hooks there
@@ -436,11 +445,20 @@ def _naming_file(part: ConfigPart) -> Generator[None]:
 
 
 # --- texts ------------------------------------------------------------------------------------------
+_BAD = (json_text.BadJson, toml_text.BadToml, yaml_text.BadYaml)
+
+
 def _parse(text: str, format: Format, path: Path) -> dict[str, Any]:  # noqa: A002
     try:
-        value: Any = toml_text.read_toml(text) if format == "toml" else json_text.read_json(text, format)
-    except (json_text.BadJson, toml_text.BadToml) as error:
-        kind = "TOML" if format == "toml" else "JSON"
+        match format:
+            case "toml":
+                value: Any = toml_text.read_toml(text)
+            case "yaml":
+                value = yaml_text.read_yaml(text)
+            case _:
+                value = json_text.read_json(text, format)
+    except _BAD as error:
+        kind = format.upper() if format in ("toml", "yaml") else "JSON"
         raise InvalidInput(
             f"{path} is not valid {kind}: {error}. It was left as it is; mend it and try again."
         ) from None
@@ -451,10 +469,14 @@ def _parse(text: str, format: Format, path: Path) -> dict[str, Any]:  # noqa: A0
 
 def _rewrite(text: str, value: Mapping[str, Any], part: ConfigPart) -> str:
     try:
-        if part.format == "toml":
-            return toml_text.rewrite_toml(text, value)
-        return json_text.rewrite_json(text, dict(value), part.format)
-    except (json_text.BadJson, toml_text.BadToml) as error:
+        match part.format:
+            case "toml":
+                return toml_text.rewrite_toml(text, value)
+            case "yaml":
+                return yaml_text.rewrite_yaml(text, value)
+            case _:
+                return json_text.rewrite_json(text, dict(value), part.format)
+    except _BAD as error:
         raise Refused(
             f"{part.path} was left as it is: {error}. Change it by hand, or with {part.client.title}."
         ) from None
@@ -488,9 +510,27 @@ def config_parts(
     hooks_config = hooks_of(client.name, command) if hooks and client.hooks else {}
     hooks_format = client.hooks.format if client.hooks else client.format
     beside = [Path(file) for file in programs.hooks_files(client.name, machine, project)] if hooks_config else []
+    if hooks and client.plugin and project is None:
+        return _parts_with_plugin(ConfigPart(path, client.format, client, name, server), command)
     return [
         ConfigPart(path, client.format, client, name, server, hooks_config if beside == [path] else {}),
         *(ConfigPart(file, hooks_format, client, name, hooks=hooks_config) for file in beside if file != path),
+    ]
+
+
+def _parts_with_plugin(part: ConfigPart, command: Sequence[str]) -> list[ConfigPart]:
+    """Return the part for the server, with the settings that enable the client's plugin, and a part for each file."""
+    client, folder = part.client, programs.plugin_folder(part.client, programs.this_machine())
+    if folder is None:
+        return [part]
+    try:
+        document = _parse(decode(read_config(part.path).data, part.path), part.format, part.path)
+    except McpMemoryError:
+        document = {}  # reading the part raises it
+    files = programs.plugin_contents(client, command)
+    return [
+        replace(part, settings=programs.plugin_settings(client, document)),
+        *(replace(part, path=folder / name, server=None, content=content) for name, content in files.items()),
     ]
 
 

@@ -40,6 +40,7 @@ from mcp_memory.integrations.clients.description import (
     expand_path,
     fill,
 )
+from mcp_memory.integrations.clients.settings import add_settings, remove_settings, tree_at, value_at, with_value
 
 CLIENTS = client_names()
 System = Literal["linux", "macos", "windows"]
@@ -110,6 +111,32 @@ def hooks_files(client: str, machine: Machine, project: PurePath | None = None) 
     if project is not None:
         return [project / hooks.project] if hooks.project else []
     return _expand_all(hooks.files, machine)
+
+
+def plugin_folder(client: ClientProgram, machine: Machine) -> Path | None:
+    """Return the folder for the plugin by which a client runs our hooks; None for a client without one."""
+    folder = client.plugin and machine.expand(client.plugin.folder)
+    return None if folder is None else Path(folder)
+
+
+def plugin_contents(client: ClientProgram, command: Sequence[str]) -> dict[str, bytes]:
+    """Return the files of a client's plugin by name; they start the hooks with `command`."""
+    folder = Path(__file__).with_name("plugins") / client.name
+    files = sorted(file for file in folder.iterdir() if file.is_file())
+    return {file.name: file.read_bytes().replace(_COMMAND, json.dumps(list(command)).encode()) for file in files}
+
+
+_COMMAND = b'["mcp-memory"]'
+"""The command in the files of a plugin, as JavaScript and Python write it."""
+
+
+def plugin_settings(client: ClientProgram, document: Document) -> dict[str, Any]:
+    """Return the settings that enable a client's plugin in its configuration, for a client with one."""
+    plugin = client.plugin
+    if plugin is None:
+        return {}
+    allows_some = plugin.allowed and isinstance(value_at(document, plugin.allowed), list)
+    return add_settings(plugin.enabled, tree_at(plugin.allowed, [NAME]) if allows_some else {})
 
 
 def settings_files(client: ClientProgram, machine: Machine, project: PurePath | None = None) -> list[PurePath]:
@@ -208,14 +235,16 @@ def client_named(name: str) -> ClientProgram:
 def server_entry(client: ClientProgram | None, command: Sequence[str], env: Mapping[str, str]) -> dict[str, Any]:
     """Return the entry with which a client (None: most clients) starts `command`."""
     template = client.entry if client else {"command": "{program}", "args": "{arguments}"}
-    entry = fill(template, {"program": command[0], "arguments": list(command[1:])})
-    return {**entry, **({"env": dict(env)} if env else {})}
+    entry = fill(template, {"program": command[0], "arguments": list(command[1:]), "words": list(command)})
+    return {**entry, **({client.variables if client else "env": dict(env)} if env else {})}
 
 
 # --- the server -------------------------------------------------------------------------------------
 def find_server(document: Document, client: ClientProgram, name: str) -> dict[str, Any] | None:
     """Return the entry of that name, if any. Raises WrongShape for a document that the client would not accept."""
-    servers = _member(document, client.key)
+    servers: Document = document
+    for key in client.key.split("."):
+        servers = _member(servers, key)
     if name not in servers:
         return None
     return _member(servers, name, f"{client.key}.{name}")
@@ -228,28 +257,32 @@ def add_server(document: Document, client: ClientProgram, name: str, new: Mappin
     """
     old = find_server(document, client, name) or {}
     if old and not is_ours(old):
-        command = " ".join([str(old.get("command", "")), *_arguments(old)]).strip()
+        command = " ".join(command_words(old)).strip()
         what = (command or str(old.get("url", "another server")))[:200]
         raise Refused(
             f"{client.title} already has another server called {name!r}: {what}. Remove it, or use --name for ours."
         )
-    env = {**_member(old, "env", "env"), **new.get("env", {})}
-    merged = {**old, **new, **({"env": env} if env else {})}
-    return {**document, client.key: {**_member(document, client.key), name: merged}}
+    env = {**_member(old, client.variables), **new.get(client.variables, {})}
+    merged = {**old, **new, **({client.variables: env} if env else {})}
+    return with_value(document, f"{client.key}.{name}", merged)
 
 
-def remove_server(document: Document, client: ClientProgram, name: str, *, emptied: bool) -> dict[str, Any]:
-    """Return the document without that entry; with `emptied`, also without the client's `key` if no server is left."""
-    servers = {key: value for key, value in _member(document, client.key).items() if key != name}
-    if servers or not emptied:
-        return {**document, client.key: servers}
-    return {key: value for key, value in document.items() if key != client.key}
+def remove_server(document: Document, client: ClientProgram, name: str, *, before: Document) -> dict[str, Any]:
+    """Return the document without that entry, and without objects that become empty and were not there `before`."""
+    return remove_settings(document, tree_at(f"{client.key}.{name}", None), before)
 
 
 def is_ours(entry: Mapping[str, Any]) -> bool:
     """Return whether an entry starts the server of this program, by any of its names."""
-    words = _arguments(entry)
-    return _starts_this_program(str(entry.get("command", "")), words) and "serve" in words and "wrap" not in words
+    program, *words = command_words(entry)
+    return _starts_this_program(program, words) and "serve" in words and "wrap" not in words
+
+
+def command_words(entry: Mapping[str, Any]) -> list[str]:
+    """Return the program and the arguments of an entry; some clients list both under `command`."""
+    command = entry.get("command", "")
+    words: list[Any] = cast("list[Any]", command) if isinstance(command, list) and command else [command]
+    return [*map(str, words), *_arguments(entry)]
 
 
 def command_words(entry: Mapping[str, Any]) -> list[str]:

@@ -42,7 +42,7 @@ def hooks_of(client: str, command: Sequence[str]) -> dict[str, Any]:
     `command` starts `mcp-memory`: a program and its arguments, with options such as `--home`.
     """
     hooks = hooks_described(client)
-    if hooks is None:
+    if hooks is None or hooks.entry is None:
         return {}
     entries: dict[str, Any] = {}
     for event, kind in hooks.events.items():

@@ -22,7 +22,7 @@ from mcp_memory.core.lru import LRU
 from mcp_memory.core.projects import project_of
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.core.types import NewTurn
-from mcp_memory.integrations.clients.description import Kind
+from mcp_memory.integrations.clients.description import Kind, hooks_described
 from mcp_memory.integrations.hooks import NEEDED_TOKENS, STABLE_TOKENS, tool_outputs
 from mcp_memory.integrations.hooks.daemon_files import DaemonFiles, PendingLog
 from mcp_memory.integrations.hooks.events import (
@@ -36,6 +36,7 @@ from mcp_memory.integrations.hooks.events import (
 from mcp_memory.integrations.hooks.following import AFTER_A_TURN, AT_THE_END, LogFollower
 from mcp_memory.integrations.hooks.transcripts import recalled_before
 from mcp_memory.integrations.importers.agent_logs import extract_summary
+from mcp_memory.integrations.importers.conversations import store_conversation
 from mcp_memory.integrations.importers.log_lines import summary_id
 from mcp_memory.longterm.attachments import typed_text
 from mcp_memory.longterm.turns import SUMMARY, recall_block
@@ -210,14 +211,16 @@ class Conversations:
 
     async def _start(self, event: HookEvent) -> HookAnswer:
         memory = await self._memory()
-        if event.source not in ("resume", "fork"):
+        hooks = hooks_described(event.client)
+        if event.source not in ("resume", "fork") or not (hooks and hooks.keeps_context):
             self._shown.put(event.session, [])
         shown = list(await self._shown_texts(event))
+        recorded = event.log is not None or bool(hooks and hooks.hands_over)
         text = await opening_text(
             memory,
             event.session,
             source=event.source,
-            recorded=event.log is not None,
+            recorded=recorded,
             project=await _project_of(event),
             shown=shown,
         )
@@ -238,7 +241,9 @@ class Conversations:
             return HookAnswer()
         self._waiting.pop(event.session)
         shown = "\n\n".join(waiting.values())
-        return HookAnswer(json=context_answer(event, shown), shown_text=shown)
+        hooks = hooks_described(event.client)
+        stays = bool(hooks and (hooks.keeps_context or event.kind == "start"))
+        return HookAnswer(json=context_answer(event, shown), shown_text=shown if stays else "")
 
     async def _warm(self, memory: Memory) -> None:
         """Warm up and follow grown logs, while the user types. Errors are only logged."""
@@ -267,6 +272,15 @@ class Conversations:
                 folder=event.folder,
             )
             await self.following.schedule(note, delays)
+            return
+        if event.transcript is not None:
+            async with self.following.storing:
+                memory = await self._memory()
+                await store_conversation(memory, event.client, event.session, event.transcript)
+                if project := await _project_of(event):
+                    await memory.note_project(event.session, project)
+        if flushed:
+            await (await self._memory()).flush(event.session)
 
     async def _follow_grown(self, memory: Memory) -> None:
         """Follow logs that have grown without an event, as when the client or the machine crashed."""

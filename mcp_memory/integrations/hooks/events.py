@@ -45,6 +45,8 @@ class HookEvent:
     text: str = ""
     """The prompt as the client reported it, or the summary of a compaction; without private passages."""
     call: ToolResponse | None = None
+    transcript: Any = None
+    """The conversation in the form of the client's store, from a plugin of a client whose log cannot be followed."""
     adds_context: bool = True
     """Whether the client adds a text to the model's context at this event."""
 
@@ -87,6 +89,7 @@ def parse_event(client: str, name: str, payload: object) -> HookEvent | None:
         source=str(values.get(fields.source) or ""),
         text=without_private(text) if isinstance(text, str) else "",
         call=_parse_call(client, hooks, values) if kind == "tool" else None,
+        transcript=values.get(fields.conversation),
         adds_context=hooks.adds_context(kind, values),
     )
 

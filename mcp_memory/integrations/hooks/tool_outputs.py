@@ -124,6 +124,18 @@ def _block_parts(response: object) -> list[OutputPart]:
             return []
 
 
+def _member_parts(response: object) -> list[OutputPart]:
+    """Return each text of an object, or a response that is one text."""
+    match response:
+        case str():
+            return [OutputPart((), response)]
+        case dict():
+            members = cast("dict[str, Any]", response).items()
+            return [OutputPart((key,), text) for key, text in members if isinstance(text, str) and text]
+        case _:
+            return []
+
+
 def _content_parts(response: object) -> list[OutputPart]:
     """Return each text of an MCP server's answer, which is an object with a list of blocks."""
     answer = object_of(response) or {}
@@ -134,6 +146,7 @@ def _content_parts(response: object) -> list[OutputPart]:
 _READERS: Mapping[str, Callable[[object], list[OutputPart]]] = {
     "text": _text_part,
     "blocks": _block_parts,
+    "members": _member_parts,
     "content": _content_parts,
 }
 """The readers of responses that descriptions of clients name."""

@@ -195,7 +195,7 @@ async def follow_log(
         while chunk := await to_thread(partial(next, chunks, None)):
             turns, results, stand_ins = reading.take(chunk)
             if done.session is not None and chunk.session_of(agent) is not None:
-                await _record(memory, done.session, turns, done)
+                await record_new_turns(memory, done.session, turns, done)
                 await _keep(memory, done, chunk.conversation or "", results, since=now() - LIVE_FOR if live else None)
                 for stand_in in stand_ins:
                     if stand_in.call is not None:
@@ -239,7 +239,7 @@ def _same(turn: NewTurn, session: str, stored: Sequence[ClientTurn]) -> list[Cli
     return [row for row in stored if row.session == session or row.content is None or row.content == stored_words(turn)]
 
 
-async def _without_stored(memory: Memory, session: str, turns: Iterable[NewTurn], done: FollowReport) -> list[NewTurn]:
+async def _without_stored(memory: Memory, session: str, turns: Iterable[NewTurn], done: ImportCounts) -> list[NewTurn]:
     """Return the turns that are not stored yet, and count the others.
 
     If another session has the id of a turn, with different words, the turn gets a new id, so that both are kept.
@@ -262,7 +262,8 @@ async def _without_stored(memory: Memory, session: str, turns: Iterable[NewTurn]
     return [*new, *(await _without_stored(memory, session, renamed, done))] if renamed else new
 
 
-async def _record(memory: Memory, session: str, turns: dict[str, NewTurn], done: FollowReport) -> None:
+async def record_new_turns(memory: Memory, session: str, turns: dict[str, NewTurn], done: ImportCounts) -> None:
+    """Store the turns of a session (by id, in order) that are not stored yet, and count them in `done`."""
     new = await _without_stored(memory, session, turns.values(), done)
     order = {id: place for place, id in enumerate(turns)}
     new.sort(key=lambda turn: order.get(str(turn.client_id), len(order)))
@@ -285,6 +286,18 @@ async def _record(memory: Memory, session: str, turns: dict[str, NewTurn], done:
             await memory.note_compacted(session, at=turn.said_at)
 
 
+async def keep_result(
+    memory: Memory, session: str, result: ImportedResult, data: str | bytes, *, since: datetime | None
+) -> None:
+    """Store a tool result, whose content is `data`; later than `since`, also as a step on the session's canvas."""
+    tool = result.tool or "tool"
+    call: dict[str, Any] = {"arguments": result.arguments, "tool_call_id": result.call}
+    if since is not None and result.said_at is not None and result.said_at > since:
+        await memory.offload_tool_result(tool, data, **call, session=session)
+    else:
+        await memory.keep_tool_result(tool, data, **call, session=session, at=result.said_at)
+
+
 async def _keep(
     memory: Memory, done: FollowReport, conversation: str, results: Sequence[ImportedResult], *, since: datetime | None
 ) -> None:
@@ -294,13 +307,8 @@ async def _keep(
         data: str | bytes = result.text
         if result.whole is not None:
             data = await to_thread(read_full_result, done.path, done.client, conversation, result.whole) or data
-        tool = result.tool or "tool"
-        call: dict[str, Any] = {"arguments": result.arguments, "tool_call_id": result.call}
         try:
-            if since is not None and result.said_at is not None and result.said_at > since:
-                await memory.offload_tool_result(tool, data, **call, session=done.session)
-            else:
-                await memory.keep_tool_result(tool, data, **call, session=done.session, at=result.said_at)
+            await keep_result(memory, done.session, result, data, since=since)
             done.kept += 1
         except InvalidInput as error:
             done.bad += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Iterator
@@ -14,7 +15,15 @@ from mcp_memory.integrations.clients import description
 from mcp_memory.integrations.clients.description import client_names, describe, fill
 from mcp_memory.integrations.clients.effects import effects_of_install, effects_of_removal
 from mcp_memory.integrations.clients.plan import apply_changes, config_parts, plan_install, plan_removal
-from mcp_memory.integrations.clients.programs import Machine, client_named, hooks_files, server_entry, server_files
+from mcp_memory.integrations.clients.programs import (
+    Machine,
+    client_named,
+    command_words,
+    hooks_files,
+    plugin_contents,
+    server_entry,
+    server_files,
+)
 from mcp_memory.integrations.hooks import events, hooks_of
 
 MACHINES = [
@@ -22,7 +31,9 @@ MACHINES = [
     Machine("macos", {}, PurePosixPath("/Users/ada")),
     Machine("windows", {"APPDATA": r"D:\Roaming"}, PureWindowsPath(r"C:\Users\Ada")),
 ]
-WITH_HOOKS = [name for name in client_names() if client_named(name).hooks]
+WITH_PLUGIN = [name for name in client_names() if client_named(name).plugin]
+WITH_HOOKS = [name for name in client_names() if client_named(name).hooks and name not in WITH_PLUGIN]
+ODD = {".toml": b"\t# mine\n", ".yaml": b"# mine\na:   [1, 2]\r\nb: {c: 1}"}
 ROOT = Path(__file__).resolve().parents[3]
 COMMAND = ["/opt/my memory/mcp-memory", "--home", "/m"]
 
@@ -32,8 +43,8 @@ def words_of(entry: object) -> Iterator[list[str]]:
     match entry:
         case dict():
             fields = cast("dict[str, Any]", entry)
-            if "args" in fields:
-                yield [fields["command"], *fields["args"]]
+            if "args" in fields or isinstance(fields.get("command"), list):
+                yield command_words(fields)
             else:
                 yield from words_of([*fields.values()])
         case list():
@@ -53,9 +64,10 @@ def test_a_description_says_where_its_version_and_formats_are_from(name: str) ->
 
 @pytest.mark.parametrize("name", client_names())
 def test_the_server_is_started_as_the_entry_says(name: str) -> None:
-    entry = server_entry(client_named(name), [*COMMAND, "serve"], {"A": "b"})
+    client = client_named(name)
+    entry = server_entry(client, [*COMMAND, "serve"], {"A": "b"})
     assert list(words_of(entry)) == [[*COMMAND, "serve"]]
-    assert entry["env"] == {"A": "b"}
+    assert entry[client.variables] == {"A": "b"}
 
 
 @pytest.mark.parametrize("name", client_names())
@@ -94,6 +106,17 @@ def test_each_hook_that_is_installed_is_understood(name: str) -> None:
     assert hooks_of(name, COMMAND)
 
 
+@pytest.mark.parametrize("name", WITH_PLUGIN)
+def test_a_plugin_starts_the_described_hooks_with_the_command(name: str) -> None:
+    client = client_named(name)
+    assert client.hooks is not None
+    text = "\n".join(content.decode() for content in plugin_contents(client, COMMAND).values())
+    assert json.dumps(COMMAND) in text
+    assert f'"--client", "{name}"' in text
+    assert set(re.findall(r"""(?:ask|record)\(\s*"([^"]+)",""", text)) == client.hooks.events.keys()
+    assert hooks_of(name, COMMAND) == {}
+
+
 def test_a_client_without_hooks_has_none() -> None:
     assert hooks_of("claude-desktop", ["mcp-memory"]) == {}
     assert hooks_of("../claude-code", ["mcp-memory"]) == {}
@@ -113,14 +136,14 @@ def test_uninstalling_restores_every_byte_of_every_file(
     monkeypatch.setenv("HOME", str(tmp_path))
     machine = Machine("linux", {}, tmp_path)
     files = [Path(server_files(name, machine)[0]), *map(Path, hooks_files(name, machine))]
-    odd = {path: b"\t# mine\n" if path.suffix == ".toml" else b'{"a":   [1, 2],\r\n\t"b": {}}' for path in files}
+    odd = {path: ODD.get(path.suffix, b'{"a":   [1, 2],\r\n\t"b": {}}') for path in files}
     for there in (False, True):
         for path, text in odd.items() if there else ():
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(text)
         parts = config_parts(name, COMMAND, name="memory", project=None, env={}, hooks=True)
         apply_changes([plan_install(part) for part in parts])
-        assert {part.path for part in parts} == set(files)
+        assert {part.path for part in parts if part.content is None} == set(files)
         assert not any(plan_install(part).changes for part in parts)
         apply_changes([plan_removal(part) for part in parts])
         assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == (odd if there else {})

@@ -11,6 +11,7 @@ from mcp_memory.core.errors import InvalidInput
 from mcp_memory.integrations.clients.programs import (
     CLIENTS,
     Machine,
+    client_named,
     command_for,
     existing_path,
     hooks_files,
@@ -107,7 +108,9 @@ def test_plugins_are_enabled_in_the_settings_and_those_of_a_project_count_more()
 
 def test_a_project_has_a_file_for_each_client_that_knows_projects() -> None:
     files = {
-        client: server_files(client, LINUX, PurePosixPath("/shop")) for client in CLIENTS if "desktop" not in client
+        client: server_files(client, LINUX, PurePosixPath("/shop"))
+        for client in CLIENTS
+        if client_named(client).project
     }
     assert {client: [str(path) for path in paths] for client, paths in files.items()} == {
         "claude-code": ["/shop/.mcp.json"],
@@ -116,6 +119,7 @@ def test_a_project_has_a_file_for_each_client_that_knows_projects() -> None:
         "vscode": ["/shop/.vscode/mcp.json"],
         "codex": ["/shop/.codex/config.toml"],
         "gemini": ["/shop/.gemini/settings.json"],
+        "opencode": ["/shop/opencode.json"],
         "qwen-code": ["/shop/.qwen/settings.json"],
     }
     with pytest.raises(InvalidInput, match="no projects"):

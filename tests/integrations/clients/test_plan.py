@@ -18,6 +18,7 @@ from mcp_memory.integrations.clients.plan import (
     ConfigPart,
     apply_changes,
     backup_path,
+    config_parts,
     diff,
     find_installed,
     plan_install,
@@ -367,3 +368,16 @@ def test_what_is_written_has_the_indentation_of_the_file_and_hooks_on_lines_of_t
     assert max(map(len, text.splitlines())) <= 80
     uninstall(part(config, "claude-code", hooks=True))
     assert config.read_bytes().decode() == original
+
+
+def test_a_broken_configuration_of_a_client_with_a_plugin_is_told_when_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    config = tmp_path / ".hermes" / "config.yaml"
+    config.parent.mkdir()
+    config.write_text("plain words\n")
+    part, *files = config_parts("hermes", ["mcp-memory"], name="memory", project=None, env={}, hooks=True)
+    with pytest.raises(InvalidInput, match=r"config.yaml is not valid YAML: line 1"):
+        plan_install(part)
+    assert {file.path.name for file in files} == {"__init__.py", "plugin.yaml"}

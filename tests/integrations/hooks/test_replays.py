@@ -1,7 +1,7 @@
 """Recorded or documented events of every client with hooks, replayed over a real memory: `fixtures/hooks/<client>.json`.
 
 `{log}` in a payload is the path of the log, `{large}` a large text; an object `{"json": value}` is the value as JSON in a
-text. In an answer, `{context}` is a text with what the memory knows, `{note}` the note in place of the large text.
+text. The replays of plugins are in `test_plugins`. In an answer, `{context}` is a text with what the memory knows, `{note}` the note in place of the large text.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from mcp_memory.service.memory import Memory, open_memory
 
 REPLAYS = Path(__file__).resolve().parents[3] / "fixtures" / "hooks"
 PUMP, HULL = "The pump at quay seven leaks oil.", "The hull of the Kestrel gets green paint before the regatta."
-CLIENTS = [name for name in client_names() if hooks_described(name)]
+CLIENTS = [name for name in client_names() if (hooks := hooks_described(name)) and not hooks.hands_over]
 LARGE = "\n".join(f"2026-11-22 10:{n // 60:02d}:{n % 60:02d} INFO depth {n * 37 % 911} job-{n:04d}" for n in range(400))
 
 
