@@ -42,6 +42,8 @@ class PayloadFields:
     """The client's id of the conversation."""
     log: str = "transcript_path"
     """The path of the client's log of the conversation."""
+    folder: str = "cwd"
+    """The folder in which the client runs."""
     source: str = "source"
     """How the conversation starts: `startup`, `resume`, `clear`, `compact`, `fork`."""
     prompt: str = "prompt"
@@ -127,6 +129,13 @@ class ClientProgram:
     after: str
     """The user's next step after an installation."""
     after_hooks: str = ""
+    instructions: Sequence[str] = ()
+    """The files that the client puts into its own context, as patterns of paths in a folder of a project."""
+    imports: int = 0
+    """How many levels of `@path` the client follows in these files; 0 if none."""
+    notes: str = ""
+    """The notes that the client writes about a project, as a pattern of paths beside the folder of its log; `{project}`
+    is the path of the project with a `-` for each character that is neither a letter nor a digit."""
     hooks: ClientHooks | None = None
 
 

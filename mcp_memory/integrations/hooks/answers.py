@@ -30,6 +30,7 @@ from mcp_memory.integrations.hooks.transcripts import AFTER_A_TURN, AT_THE_END, 
 from mcp_memory.integrations.importers.agent_logs import extract_summary
 from mcp_memory.integrations.importers.log_lines import summary_id
 from mcp_memory.integrations.importers.records import session_name
+from mcp_memory.integrations.project_files import store_project_files
 from mcp_memory.longterm.attachments import typed_text
 from mcp_memory.longterm.turns import SUMMARY, recall_block
 from mcp_memory.shortterm.synopsis.synopsis import synopsise
@@ -50,6 +51,8 @@ class HookEvent:
     conversation: str
     """The client's id of the conversation."""
     log: Path | None
+    folder: str = ""
+    """The folder in which the client runs, empty if unknown."""
     source: str = ""
     """How the conversation starts: `startup`, `resume`, `clear`, `compact`, `fork`."""
     text: str = ""
@@ -82,6 +85,7 @@ def parse_event(client: str, name: str, payload: object) -> HookEvent | None:
         client=client,
         conversation=conversation,
         log=log,
+        folder=folder if isinstance(folder := values.get(fields.folder), str) else "",
         source=str(values.get(fields.source) or ""),
         text=without_private(text) if isinstance(text, str) else "",
         call=_parse_call(client, fields, values) if kind == "tool" else None,
@@ -218,10 +222,11 @@ class Conversations:
     def __init__(self, memory: Callable[[], Awaitable[Memory]], files: DaemonFiles) -> None:
         self._memory = memory
         self._shown = LRU[str, list[str]](_MAX_SESSIONS)
-        self._warming: asyncio.Task[None] | None = None
+        self._is_warm = False
         self._live: set[str] = set()
         self._some_ended = False
         self.following = LogFollower(memory, files)
+        self.background = set[asyncio.Task[None]]()
 
     @property
     def all_ended(self) -> bool:
@@ -286,15 +291,20 @@ class Conversations:
         text = await opening_text(
             memory, event.session, source=event.source, recorded=event.log is not None, shown=shown
         )
-        if self._warming is None:
-            self._warming = asyncio.create_task(self._warm(memory))
+        task = asyncio.create_task(self._prepare(memory, event))
+        self.background.add(task)
+        task.add_done_callback(self.background.discard)
         return _answer_with_text(event, text)
 
-    async def _warm(self, memory: Memory) -> None:
-        """Warm up and follow grown logs, while the user types. Errors are only logged."""
+    async def _prepare(self, memory: Memory, event: HookEvent) -> None:
+        """At the first start, warm up and follow grown logs; read the files of the project. Errors are only logged."""
+        is_first, self._is_warm = not self._is_warm, True
         try:
-            await warm_up(memory)
-            await self._follow_grown(memory)
+            if is_first:
+                await warm_up(memory)
+                await self._follow_grown(memory)
+            if event.folder:
+                await store_project_files(memory, Path(event.folder), client=event.client, log=event.log)
         except McpMemoryError as error:
             logger.warning("at the start: %s", error)
         except Exception:
