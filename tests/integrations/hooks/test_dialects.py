@@ -18,7 +18,8 @@ COMMON = {"session_id": ID, "transcript_path": "/p/log.jsonl", "cwd": "/p"}
 
 
 def event(kind: Any, name: str, **told: Any) -> HookEvent:
-    return HookEvent(kind=kind, name=name, client="claude-code", conversation=ID, log=Path("/p/log.jsonl"), **told)
+    log = Path("/p/log.jsonl")
+    return HookEvent(kind=kind, name=name, client="claude-code", conversation=ID, log=log, folder="/p", **told)
 
 
 def test_events_of_claude_code_are_read() -> None:
