@@ -12,7 +12,7 @@ finds it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -81,9 +81,10 @@ def find_changes(
         return ProjectChanges(project="", changed=(), gone=())
     before = {Path(file.path): file for file in known if file.project == str(root)}
     found = _Found()
-    folders = dict.fromkeys(above for path in (folder.resolve() / "_", *before) for above in _folders_of(path, root))
+    starts = [folder.resolve(), *(path.parent for path in before)]
+    folders = [above for start in starts for above in (start, *start.parents) if above.is_relative_to(root)]
     for program in described_clients():
-        for above in folders:
+        for above in dict.fromkeys(folders):
             found.add_matching(above, program.instructions, within=root, imports=program.imports)
     if log is not None and (program := describe(client)) is not None and program.notes:
         notes = program.notes.replace("{project}", re.sub(r"[^A-Za-z0-9]", "-", str(root)))
@@ -92,7 +93,7 @@ def find_changes(
         if not path.is_relative_to(root):
             found.add(path, within=path.parent)  # another client's notes
     changed: list[FileContent] = []
-    gone = [file.path for file in known if not (file.project and Path(file.project).is_dir())]
+    gone = [file.path for file in known if _is_deleted(file.project)]
     gone += [str(path) for path in before if path not in found.paths]
     for path in found.paths:
         if not _is_unchanged(path, before.get(path)):
@@ -108,14 +109,16 @@ def _project_root(folder: Path) -> Path | None:
     """Return the folder of the repository that a folder is in, else the folder itself; None if it does not exist."""
     try:
         folder = folder.resolve(strict=True)
+        return next((above for above in (folder, *folder.parents) if (above / ".git").exists()), folder)
     except (OSError, RuntimeError, ValueError):  # RuntimeError: a link to itself; ValueError: a NUL
         return None
-    return next((above for above in (folder, *folder.parents) if (above / ".git").exists()), folder)
 
 
-def _folders_of(path: Path, root: Path) -> Iterator[Path]:
-    """Yield the folders from that of a file up to the root."""
-    yield from (above for above in path.parents if above.is_relative_to(root))
+def _is_deleted(project: str) -> bool:
+    try:
+        return not (project and Path(project).is_dir())  # a purge may have erased the name
+    except OSError:
+        return False
 
 
 @dataclass(slots=True)
@@ -127,7 +130,7 @@ class _Found:
     def add_matching(self, folder: Path, patterns: Iterable[str], *, within: Path, imports: int = 0) -> None:
         for pattern in patterns:
             try:
-                for path in folder.glob(pattern):
+                for path in sorted(folder.glob(pattern)):
                     self.add(path, within=within, imports=imports)
             except OSError:
                 continue  # the folder cannot be read

@@ -29,7 +29,7 @@ from mcp_memory.longterm.search.query import MAX_CHARS
 from mcp_memory.longterm.search.ranking import rarity
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sql import project_file_rows, record_rows, ref_rows, word_index
-from mcp_memory.store.values import Chunk, Filters, Posting
+from mcp_memory.store.values import PROJECT_FILE, Chunk, Filters, Posting
 
 if TYPE_CHECKING:
     import numpy as np
@@ -183,6 +183,8 @@ def _hits(store: Store, space: str, runs: Sequence[_RunLines], worth: _Worth, *,
         except NotFound:  # forgotten a moment ago
             continue
         records = store.read(space, record_rows.list_records, ref=ref.id)
+        if ref.tool == PROJECT_FILE and not (of_file or records):  # the file has changed a moment ago
+            continue
         best = max(map(worth.line, run.matching.values()), default=0.0)
         call = records[-1].tool_call if records else ref.tool[:_CALL]
         yield ResultHit(

@@ -161,7 +161,7 @@ class TaskVerbs(Verbs):
 
         now = self._parts.now().astimezone()
         request = OffloadRequest(tool_name=PROJECT_FILE, result=mask_lines(text), session=PROJECT_FILE)
-        at = min(now, datetime.fromtimestamp(max(0, modified) // 10**9).astimezone())
+        at = datetime.fromtimestamp(min(max(0.0, modified / 10**9), now.timestamp())).astimezone()
         ref = keep(self._store, self.space, request=request, now=at)
         file = ProjectFile(path=path, project=project, ref=ref.id, bytes=size, modified=modified, at=now)
         self._store.write(self.space, project_file_rows.note_project_file, file)
