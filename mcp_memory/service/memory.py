@@ -17,6 +17,7 @@ import asyncio
 import secrets
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
+from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache, partial
@@ -61,7 +62,9 @@ class Memory(TurnVerbs, StatementVerbs, PageVerbs, TaskVerbs, AdministrationVerb
         self._spaces = spaces or _Spaces(first=self)
 
     def in_space(self, space: str) -> Memory:
-        """Return the verbs over another space of the same store. Raises InvalidInput for an impossible name.
+        """Return the verbs over a space of the same store, without a personal memory.
+
+        Raises InvalidInput for an impossible name.
 
         They work while this Memory is open. No space is created: a space exists once something is stored in it.
         """
@@ -75,6 +78,14 @@ class Memory(TurnVerbs, StatementVerbs, PageVerbs, TaskVerbs, AdministrationVerb
             return Memory(replace(parts, settings=settings, scheduler=scheduler), spaces)
 
         return spaces.first if name == spaces.first.space else spaces.others.get_or_put(name, open_space)
+
+    def beside_personal(self, space: str) -> Memory:
+        """Return the same memory with the personal memory in `space`; without one for `none` and for its own space."""
+        if space in ("none", self.space):
+            return self
+        other = copy(self)
+        other.personal = self.in_space(space)
+        return other
 
 
 @dataclass
@@ -104,7 +115,7 @@ async def open_memory(
     build = partial(_build, settings, overrides, now or (lambda: datetime.now(UTC)), embedder, llm, what)
     parts = await anyio.to_thread.run_sync(build)
     try:
-        yield Memory(parts)
+        yield Memory(parts).beside_personal(parts.settings.personal_space)
     finally:
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(_close, parts)
@@ -141,6 +152,7 @@ def _build(
         base = settings.model_dump(exclude_unset=True) if settings else {}
         settings = load_settings(**{**base, **overrides})
     safe_name(settings.space, what="space")
+    safe_name(settings.personal_space, what="space")
     require_home(settings)
     embedder = with_spans(embedder or make_embedder(settings), "embed")
     others = (
