@@ -17,7 +17,6 @@ import asyncio
 import secrets
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
-from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache, partial
@@ -79,14 +78,6 @@ class Memory(TurnVerbs, StatementVerbs, PageVerbs, TaskVerbs, AdministrationVerb
 
         return spaces.first if name == spaces.first.space else spaces.others.get_or_put(name, open_space)
 
-    def beside_personal(self, space: str) -> Memory:
-        """Return the same memory with the personal memory in `space`; without one for `none` and for its own space."""
-        if space in ("none", self.space):
-            return self
-        other = copy(self)
-        other.personal = self.in_space(space)
-        return other
-
 
 @dataclass
 class _Spaces:
@@ -115,7 +106,8 @@ async def open_memory(
     build = partial(_build, settings, overrides, now or (lambda: datetime.now(UTC)), embedder, llm, what)
     parts = await anyio.to_thread.run_sync(build)
     try:
-        yield Memory(parts).beside_personal(parts.settings.personal_space)
+        memory, personal = Memory(parts), parts.settings.personal_space
+        yield memory if personal in ("none", memory.space) else memory.beside(memory.in_space(personal))
     finally:
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(_close, parts)

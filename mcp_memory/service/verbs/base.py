@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from mcp_memory.longterm.search.search import Search
     from mcp_memory.models.metered import MeteredModel
     from mcp_memory.service.indexing import Indexing
-    from mcp_memory.service.memory import Memory
     from mcp_memory.service.recall_log import RecallLog
     from mcp_memory.service.scheduler import Scheduler
     from mcp_memory.service.scheduler_thread import SchedulerThread
@@ -194,13 +193,19 @@ class Verbs:
         self.space = parts.settings.space
         self.session = session
         """The session of calls that name none."""
-        self.personal: Memory | None = None
+        self.personal: Self | None = None
         """The user's personal memory, which is recalled beside this one and gets statements about the user."""
 
     def under(self, session: str) -> Self:
         """Return the same memory with another default session."""
         other = copy(self)
         other.session = session
+        return other
+
+    def beside(self, personal: Self) -> Self:
+        """Return the same memory with a personal memory, a space of the same store, beside it."""
+        other = copy(self)
+        other.personal = personal
         return other
 
     def of_client(self, client: str) -> Self:
