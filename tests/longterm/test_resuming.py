@@ -179,39 +179,39 @@ async def test_on_an_empty_memory_there_is_nothing_to_go_on_from(home: Path) -> 
 
 
 async def test_a_session_starts_with_the_last_session_in_its_project(memory: Memory) -> None:
-    await say(memory, "web", "Make the menu accessible.", "It is.", day=5, project="/work/web")
-    await say(memory, "api", "Add a health check.", "Added.", day=6, project="/work/api")
+    await say(memory, "web", "Make the menu accessible.", "It is.", day=5, project="/srv/web")
+    await say(memory, "api", "Add a health check.", "Added.", day=6, project="/srv/api")
     assert "Last session in this project, 5 November 2026: Make the menu accessible. (t5)" in await start(
-        memory, project="/work/web"
+        memory, project="/srv/web"
     )
-    assert "6 November 2026: Add a health check." in await start(memory, project="/work/api")
-    assert "Last conversation, 3 November 2026" in await start(memory, project="/work/new")
+    assert "6 November 2026: Add a health check." in await start(memory, project="/srv/api")
+    assert "Last conversation, 3 November 2026" in await start(memory, project="/srv/new")
     assert "Add a health check." in await start(memory)  # no project is known
 
 
 async def test_a_project_is_found_behind_many_later_sessions_of_others(memory: Memory) -> None:
-    await say(memory, "web", "Make the menu accessible.", "It is.", project="/work/web")
+    await say(memory, "web", "Make the menu accessible.", "It is.", project="/srv/web")
     for number in range(40):
-        await say(memory, f"api-{number}", f"Add endpoint {number}.", "Added.", day=6, project="/work/api")
-    assert "menu" in await start(memory, project="/work/web")
+        await say(memory, f"api-{number}", f"Add endpoint {number}.", "Added.", day=6, project="/srv/api")
+    assert "menu" in await start(memory, project="/srv/web")
 
 
 async def test_the_first_prompt_continues_the_last_session_of_its_project(memory: Memory) -> None:
-    await say(memory, "web", "Make the menu accessible.", "It is; the colours are left.", day=5, project="/work/web")
-    await say(memory, "api", "Add a health check.", "Added.", day=6, project="/work/api")
-    brought = await go_on(memory, project="/work/web")
+    await say(memory, "web", "Make the menu accessible.", "It is; the colours are left.", day=5, project="/srv/web")
+    await say(memory, "api", "Add a health check.", "Added.", day=6, project="/srv/api")
+    brought = await go_on(memory, project="/srv/web")
     assert "the colours are left" in brought
     assert "health check" not in brought
-    await memory.note_project("new", "/work/api")  # of a session that does not exist: changes nothing
-    await say(memory, "new", "continue", day=7, project="/work/web")  # the prompt is stored before it is answered
-    assert await go_on(memory) == await go_on(memory, project="/work/web") == brought
+    await memory.note_project("new", "/srv/api")  # of a session that does not exist: changes nothing
+    await say(memory, "new", "continue", day=7, project="/srv/web")  # the prompt is stored before it is answered
+    assert await go_on(memory) == await go_on(memory, project="/srv/web") == brought
     assert "the colours are left" in (await memory.recall("weiter", session="new")).dynamic
 
 
 async def test_the_project_of_a_session_is_that_where_it_began(memory: Memory) -> None:
-    await say(memory, "web", "Make the menu accessible.", "It is.", project="/work/web")
-    await memory.note_project("web", "/work/web/sub")
-    assert "menu" in await start(memory, project="/work/web")
+    await say(memory, "web", "Make the menu accessible.", "It is.", project="/srv/web")
+    await memory.note_project("web", "/srv/web/sub")
+    assert "menu" in await start(memory, project="/srv/web")
 
 
 # --- what was left open -----------------------------------------------------------------------------

@@ -37,7 +37,6 @@ from mcp_memory.integrations.importers.log_lines import (
 )
 from mcp_memory.integrations.importers.parts import parse_or_keep
 from mcp_memory.integrations.importers.records import (
-    Agent,
     ImportedTurn,
     ImportProblem,
     items_of,
@@ -416,7 +415,7 @@ class LogFormat:
     records: Callable[[LogLine], Iterator[LogRecord]]
 
 
-FORMATS: Mapping[Agent, LogFormat] = {
+FORMATS: Mapping[str, LogFormat] = {
     "claude-code": LogFormat(is_claude_code_line, claude_code_records),
     "codex": LogFormat(is_codex_line, codex_records),
     "gemini": LogFormat(is_gemini_line, gemini_records),

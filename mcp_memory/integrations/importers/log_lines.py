@@ -204,7 +204,7 @@ def is_own(tool: str) -> bool:
     A server may be installed under any name, so names that other servers may use count only after `memory`.
     """
     return any(
-        tool == own or (tool.endswith((f"_{own}", f":{own}")) and (own not in _COMMON or "memory" in tool))
+        tool == own or (tool.endswith((f"_{own}", f":{own}", f"-{own}")) and (own not in _COMMON or "memory" in tool))
         for own in OWN_TOOLS
     )
 

@@ -17,7 +17,7 @@ other evidence, and a turn whose statement was replaced is marked. `layout` deci
 
 A program that adds text to every prompt must not disturb prompts that need no memory: if the memory is unlikely to know
 (`search.answerability`), `automatic` returns nothing, while an explicit recall shows the closest rows. A prompt that
-asks to continue an earlier conversation ("where were we?") gets the end of that conversation.
+asks to continue an earlier session ("go on", "where were we?") gets the end of that session (`continuity`).
 """
 
 from __future__ import annotations
@@ -40,11 +40,13 @@ from mcp_memory.longterm.recall.dynamic_block import (
     top_by_confidence,
 )
 from mcp_memory.longterm.recall.layout import FORMER, fit
-from mcp_memory.longterm.recall.lines import BEFORE_THAT, RecallLine, is_shown_in, mark_suspects, statement_line
+from mcp_memory.longterm.recall.line import BEFORE_THAT, RecallLine
+from mcp_memory.longterm.recall.lines import is_shown_in, mark_suspects, statement_line
 from mcp_memory.longterm.recall.opening import START_TOKENS, opening
 from mcp_memory.longterm.recall.personal import both, mark_line, shown_of_personal, stable_block
 from mcp_memory.longterm.recall.promises import PromiseLines, due_promises, promises_for, promises_in
-from mcp_memory.longterm.search.answerability import find_rows, is_echo, judge_question
+from mcp_memory.longterm.search.answerability import find_rows, judge_question
+from mcp_memory.longterm.search.question_words import is_echo
 from mcp_memory.longterm.search.scenes import current_scenes
 from mcp_memory.longterm.search.search import SearchContext, row_texts
 from mcp_memory.longterm.turns import SUMMARY, recall_block, small_talk_kind
@@ -84,12 +86,12 @@ def bundle(
     is_asked = bool(question.strip() or recent_turns)
     judgement = judge_question(context, question)
     promises = promises_for(context, question, session=session, shown_due=shown_promises)
+    end = ending(context, continuity, counter) if asks_to_continue(question, context.now) else []
     if is_asked:
-        end = ending(context, continuity, counter) if asks_to_continue(question, context.now) else ()
         lines = dynamic_lines(context, question, recent_turns, shown_text=shown, judgement=judgement, ending=end)
     else:
         lines = top_by_confidence(context, shown=stable)
-    known = judgement.known if judgement else None
+    known = "likely" if end else judgement.known if judgement else None
     if personal is not None:
         shown_personal = shown_of_personal(shown if is_asked else stable)
         judgement = judge_question(personal, question)

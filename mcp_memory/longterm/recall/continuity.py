@@ -34,7 +34,7 @@ _WIDTHS = (110, 75, 50, 30)  # characters of each quoted text in the line
 _SESSIONS, _TURNS, _EARLIER = 20, 40, 4
 _LONGEST = 400  # characters; a longer prompt names its own subject
 _READ_CHARS = 4_000
-_MARKS = ("?", "？", "؟", ";")  # the last is Greek
+_QUESTION_MARKS = ("?", "？", "؟", "\u037e")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +82,8 @@ def asks_to_continue(prompt: str, at: datetime) -> bool:
 def start_line(context: SearchContext, continuity: Continuity, counter: TokenCounter) -> RecallLine | None:
     """Return a line about the last session and what was left open; None if it is the current session, or there is none.
 
-    It fits `START_LINE_TOKENS`; the longest quotes that fit are shown.
+    It fits `START_LINE_TOKENS`; the longest quotes that fit are shown. No model is loaded: turns were judged by their
+    meaning when they were stored.
     """
     end = next(_ends(context, continuity, skip_current=False), None)
     if end is None or end.name == continuity.session:
@@ -102,11 +103,11 @@ def start_line(context: SearchContext, continuity: Continuity, counter: TokenCou
 def _left_open(end: _SessionEnd) -> Iterator[Callable[[int], str]]:
     """Yield functions that return a sentence about something left open, with quotes of at most so many characters."""
     task, request, answer = end.task, end.request, end.answer
-    if task is not None and not flags(_task_text(task, 200), "tool"):
+    if task is not None and not flags(_task_text(task, 200), "tool", meaning=False):
         known = request.content if request else ""
         yield lambda width: _task_text(replace(task, steps=task.steps[-1:]), width, known=known)
     question = _question_at_the_end(answer) if answer else ""
-    if answer is not None and question and not flags(question, "assistant"):
+    if answer is not None and question and not flags(question, "assistant", meaning=False):
         yield lambda width: f"Left open: “{shown_text(question, width)}” ({answer.id})"
     if request is not None and answer is None:
         yield lambda _: "It has no answer yet."
@@ -117,7 +118,7 @@ def _question_at_the_end(answer: Turn) -> str:
     text = answer.content[-_READ_CHARS:].rstrip(" \n*_`)\"'”»")
     spans = list(sentences(text))
     last = text[slice(*spans[-1])].strip() if spans else ""
-    return last if last.endswith(_MARKS) else ""
+    return last if last.endswith(_QUESTION_MARKS) else ""
 
 
 def _task_text(task: OpenTask, width: int, *, known: str = "") -> str:

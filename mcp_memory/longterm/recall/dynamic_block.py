@@ -17,9 +17,9 @@ from itertools import chain, zip_longest
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Atom, Source, Turn
 from mcp_memory.language.words import fold, index_terms, query_terms, terms_of_each
+from mcp_memory.longterm.recall.line import RecallLine
 from mcp_memory.longterm.recall.lines import (
     RecallLimits,
-    RecallLine,
     distinct_turns,
     is_shown_in,
     mark_suspects,

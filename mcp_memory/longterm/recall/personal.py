@@ -15,7 +15,7 @@ from mcp_memory.core.personal_ids import MARK, PERSONAL, mark_id, mark_ids
 from mcp_memory.core.text import one_line, without_bullet
 from mcp_memory.core.token_counts import TokenCounter
 from mcp_memory.language.words import fold
-from mcp_memory.longterm.recall.lines import UNSURE, RecallLine
+from mcp_memory.longterm.recall.line import UNSURE, RecallLine
 from mcp_memory.store.citations import cited_atoms, rename_atoms, without_citations
 
 _HEAD = re.compile(r"\[[^\]\n]*\]")

@@ -37,7 +37,6 @@ _SWEPT = (
         "basis, error",
         "UPDATE work SET basis = '{}', error = NULL WHERE space = ? AND id = ? AND state = 'done'",
     ),
-    ("session", "space, id", "project", "UPDATE session SET project = NULL WHERE space = ? AND id = ?"),
     ("followed", "space, path", "state", "UPDATE followed SET state = '{}' WHERE space = ? AND path = ?"),
     ("progress", "space, session", "scene", "UPDATE progress SET scene = NULL WHERE space = ? AND session = ?"),
     ("atom", "space, id", "closed_because", "UPDATE atom SET closed_because = NULL WHERE space = ? AND id = ?"),

@@ -12,9 +12,10 @@ import pytest
 from anyio import to_thread
 
 from mcp_memory.core.projects import project_of
-from mcp_memory.integrations.hooks.answers import Conversations, parse_event
+from mcp_memory.integrations.hooks.answers import Conversations
 from mcp_memory.integrations.hooks.daemon_files import DaemonFiles, PendingLog, make_folders, pending_logs
-from mcp_memory.integrations.hooks.transcripts import LogFollower
+from mcp_memory.integrations.hooks.events import parse_event
+from mcp_memory.integrations.hooks.following import LogFollower
 from mcp_memory.integrations.importers.follow import follow_log
 from mcp_memory.integrations.importers.records import Agent
 from mcp_memory.service.memory import Memory, open_memory
