@@ -16,8 +16,8 @@ import pytest
 from mcp_memory.core.types import NewTurn, ResultHit
 from mcp_memory.integrations import project_files
 from mcp_memory.integrations.hooks.answers import Conversations, HookAnswer
-from mcp_memory.integrations.hooks.events import parse_event
 from mcp_memory.integrations.hooks.daemon_files import DaemonFiles
+from mcp_memory.integrations.hooks.events import parse_event
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.service.render import render
 from mcp_memory.store.values import PROJECT_FILE
