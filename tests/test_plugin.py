@@ -1,4 +1,4 @@
-"""The plugin of Claude Code: its files agree with the package, and its launcher never stands in anybody's way."""
+"""The plugin of coding agents: its files agree with the package, and its launcher never stands in anybody's way."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from typing import Any
 
 import pytest
 
-from mcp_memory import __version__
 from mcp_memory.core.config import PREFIX, Settings
-from mcp_memory.integrations.hooks import hooks_of
+from mcp_memory.core.distribution import DISTRIBUTION, RELEASED, SOURCE
 from mcp_memory.server.tools import TOOLS
 from scripts.make_bundle import project
 
@@ -31,34 +30,21 @@ def told(path: Path) -> Any:
 
 
 MANIFEST = told(PLUGIN / ".claude-plugin" / "plugin.json")
-[LISTED] = told(ROOT / ".claude-plugin" / "marketplace.json")["plugins"]
 
 
 # --- what the files say -----------------------------------------------------------------------------
 
 
-def test_the_marketplace_lists_the_plugin_that_is_here() -> None:
-    assert (ROOT / LISTED["source"]).resolve() == PLUGIN
-    assert [LISTED[key] for key in ("name", "description")] == [MANIFEST[key] for key in ("name", "description")]
-
-
-def test_the_plugin_is_told_as_the_package_is() -> None:
-    known = project()
-    assert [MANIFEST[key] for key in ("name", "version", "license", "keywords", "repository")] == [
-        "mcp-memory",
-        __version__,
-        known["license"],
-        known["keywords"],
-        known["urls"]["Repository"],
-    ]
-
-
-def test_what_is_missing_is_installed_from_the_project_alone() -> None:
-    """Never by the package's name: a registry may have a stranger's program under it."""
-    for file in (LAUNCH, PLUGIN / "launch.cmd", PLUGIN / "README.md"):
+def test_what_is_missing_is_fetched_from_the_project_alone() -> None:
+    """Never by the package's name before its release: a registry may have a stranger's program under it."""
+    wanted = DISTRIBUTION if RELEASED else SOURCE
+    for file in (LAUNCH, PLUGIN / "launch.cmd"):
         text = file.read_text(encoding="utf-8")
-        assert re.findall(r"pipx install ([^\s\"]+)", text) == [f"git+{project()['urls']['Repository']}"]
-        assert not re.search(r"\b(uvx|uv|pip|pipx run)\b", text)
+        assert re.findall(r"\bsource=([^\s\"]+)", text) == [wanted]
+        fetching = re.findall(r"(?:--from|--spec|pipx install) (\S+)", text)
+        assert {re.sub(r"[\"$!]", "", source) for source in fetching} == {"source"}
+    readme = (PLUGIN / "README.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"pipx install ([^\s`]+)", readme)) == {wanted}
 
 
 def test_every_file_names_one_address_of_the_project() -> None:
@@ -68,16 +54,13 @@ def test_every_file_names_one_address_of_the_project() -> None:
         path.read_text(encoding="utf-8") for path in [*files, ROOT / "server.json"] if path.suffix in {".json", ".md"}
     ]
     assert {url for text in texts for url in re.findall(r"https://github\.com/[\w-]+/[\w-]+", text)} == {address}
-    [marketplace] = re.findall(r"marketplace add (\S+)", (PLUGIN / "README.md").read_text(encoding="utf-8"))
-    assert address.endswith(f"github.com/{marketplace}")
-
-
-def test_its_hooks_are_those_that_the_package_answers() -> None:
-    assert told(PLUGIN / "hooks" / "hooks.json")["hooks"] == hooks_of("claude-code", ["${CLAUDE_PLUGIN_ROOT}/launch"])
+    readme = (PLUGIN / "README.md").read_text(encoding="utf-8")
+    for marketplace in re.findall(r"marketplace add (\S+)", readme):
+        assert address.endswith(f"github.com/{marketplace}")
 
 
 def test_its_options_are_settings_that_reach_the_server_and_may_stay_empty() -> None:
-    [server] = told(PLUGIN / ".mcp.json")["mcpServers"].values()
+    [server] = MANIFEST["mcpServers"].values()
     options = MANIFEST["userConfig"]
     assert set(options) <= set(Settings.model_fields)
     assert server["env"] == {f"{OPTION}{name.upper()}": f"${{user_config.{name}}}" for name in options}
@@ -132,7 +115,7 @@ def program(folder: Path, name: str, script: str = TELL) -> None:
 def place(tmp_path: Path) -> Path:
     """A home and a PATH with the few programs that the scripts of these tests need."""
     (tmp_path / "bin").mkdir()
-    for name in ("basename", "env", "sh"):
+    for name in ("basename", "env", "mkdir", "sh"):
         (tmp_path / "bin" / name).symlink_to(
             next(Path(each, name) for each in ("/bin", "/usr/bin") if Path(each, name).exists())
         )
@@ -158,6 +141,52 @@ def test_a_server_that_is_nowhere_is_missed_with_a_sentence(place: Path) -> None
     done = launch(place, "serve")
     assert (done.returncode, done.stdout) == (127, "")
     assert done.stderr.startswith("mcp-memory was not found. Install it: pipx install ")
+
+
+UVX = '#!/bin/sh\necho "uvx $*" >&2\necho "$FETCHED"\n'
+"""A uv that has fetched the program that the variable names."""
+
+
+@posix
+def test_uv_fetches_the_program_for_the_server_and_the_hooks_run_it_too(place: Path) -> None:
+    program(place / "bin", "uvx", UVX)
+    program(place / "environment", "mcp-memory")
+    assert launch(place, "hook", "Stop", FETCHED=str(place / "environment" / "mcp-memory")).stdout == ""
+    served = launch(place, "serve", FETCHED=str(place / "environment" / "mcp-memory"))
+    assert served.stdout == "mcp-memory serve\n"
+    assert served.stderr.startswith(f"uvx --from {SOURCE} python -c ")
+    hooked = launch(place, "hook", "Stop")
+    assert (hooked.stdout, hooked.stderr) == ("mcp-memory hook Stop\n", "")
+
+
+@posix
+def test_a_program_that_was_fetched_starts_without_a_network(place: Path) -> None:
+    program(place / "bin", "uvx", UVX)
+    program(place / "environment", "mcp-memory")
+    launch(place, "serve", FETCHED=str(place / "environment" / "mcp-memory"))
+    program(place / "bin", "uvx", "#!/bin/sh\nexit 1\n")
+    assert launch(place, "serve").stdout == "mcp-memory serve\n"
+
+
+@posix
+def test_a_program_that_uv_has_removed_is_missed_by_the_server_alone(place: Path) -> None:
+    program(place / "bin", "uvx", UVX)
+    launch(place, "serve", FETCHED=str(place / "removed"))
+    assert (launch(place, "serve").returncode, launch(place, "hook", "Stop").returncode) == (127, 0)
+
+
+@posix
+def test_pipx_runs_the_server_where_there_is_no_uv(place: Path) -> None:
+    program(place / "bin", "pipx")
+    assert launch(place, "serve").stdout == f"pipx run --spec {SOURCE} mcp-memory serve\n"
+    assert launch(place, "hook", "Stop").stdout == ""
+
+
+@posix
+def test_an_installed_program_comes_before_uv(place: Path) -> None:
+    program(place / "bin", "uvx")
+    program(place / ".local" / "bin", "mcp-memory")
+    assert launch(place, "serve").stdout == "mcp-memory serve\n"
 
 
 @posix

@@ -18,7 +18,7 @@ from bench.fuzz.material import json_bytes, lines
 from bench.fuzz.target import Target, is_short, object_in, text_of
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.integrations.clients import json_text, toml_text
-from mcp_memory.integrations.hooks import answers, tool_outputs
+from mcp_memory.integrations.hooks import events, tool_outputs
 from mcp_memory.integrations.importers import agent_logs
 from mcp_memory.integrations.importers.format_table import table
 from mcp_memory.integrations.importers.generic import generic_records, seed_records
@@ -237,7 +237,7 @@ def _hook(data: bytes) -> None:
     given: Any = object_in(data)
     for client in AGENTS:
         for name in ("SessionStart", "UserPromptSubmit", "PostToolUse", "PostCompact", "Stop", "BeforeAgent"):
-            event = answers.parse_event(client, name, given)
+            event = events.parse_event(client, name, given)
             if event is None or event.call is None:
                 continue
             call = event.call

@@ -28,9 +28,11 @@ from mcp_memory.core import telemetry
 from mcp_memory.core.config import Settings, load_settings, require_home, unknown_variables
 from mcp_memory.core.distribution import install_hint
 from mcp_memory.core.errors import InvalidInput, McpMemoryError, ModelFailed
+from mcp_memory.core.hook_outcomes import outcomes
 from mcp_memory.core.paths import foreign_files
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.core.types import NewTurn
+from mcp_memory.integrations.clients.plan import installed_but_off
 from mcp_memory.integrations.hooks.daemon_files import health
 from mcp_memory.models.client_llm import ClientLLM
 from mcp_memory.models.embed.factory import make_embedder
@@ -79,6 +81,7 @@ def run_checks(**overrides: Any) -> Iterator[Check]:
     yield _check_home(settings.home)
     yield _check_disk(settings.home)
     yield _check_hooks(settings.home)
+    yield from _check_switched_off()
     yield from _check_identity(settings)
     yield from _check_store(settings)
     yield _check_embedder(settings)
@@ -183,12 +186,24 @@ def _check_hooks(home: Path) -> Check:
     hooks = health(home, now=datetime.now())
     if not hooks.used:
         return Check("hooks", "ok", "no client has run any")
-    if not hooks.failures:
+    misses = outcomes(home, now=datetime.now()).sentences()
+    if not hooks.failures and not misses:
         running = "their daemon runs" if hooks.residents else "their daemon does not run"
         return Check("hooks", "ok", f"{running}, nothing failed within a week")
+    if not hooks.failures:
+        return Check("hooks", "warn", "; ".join(misses), "Where the cause is a time, this machine was busy.")
     many = f"{len(hooks.failures)} times" if len(hooks.failures) > 1 else "once"
     failed = f"failed {many} within a week, last at {one_line(hooks.failures[-1], 300)}"
-    return Check("hooks", "warn", failed, f"Clients went on without memory then. All of it is in {hooks.log}.")
+    next_step = f"Clients went on without memory then. All of it is in {hooks.log}."
+    return Check("hooks", "warn", "; ".join([failed, *misses]), next_step)
+
+
+def _check_switched_off() -> Iterator[Check]:
+    """Yield a warning for each client that has our hooks and runs none."""
+    for title, where in installed_but_off().items():
+        yield Check(
+            "hooks", "warn", f"{title} runs none, because of {where}", "Change that, or it recalls and records nothing."
+        )
 
 
 def _check_store(settings: Settings) -> Iterator[Check]:

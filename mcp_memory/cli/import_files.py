@@ -24,6 +24,7 @@ from mcp_memory.cli.base import ask, command_settings, progress_bars, settings, 
 from mcp_memory.cli.distilling import cost_line, distilling_cost
 from mcp_memory.cli.terminal import escape_controls, format_day, json_text, plural, wrap
 from mcp_memory.core.errors import InvalidInput, McpMemoryError
+from mcp_memory.core.secrets.masking import mask
 from mcp_memory.integrations.importers.archive import unpacked_conversations
 from mcp_memory.integrations.importers.follow import LOGS, FollowReport, follow_log, preview_log, watch_logs
 from mcp_memory.integrations.importers.format_table import files_of_formats, table, whole_file_format
@@ -171,6 +172,15 @@ class _ImportSummary:
 
 def _is_old_log(report: FileReport) -> bool:
     return report.state == "known" and report.session is not None
+
+
+def never_imported(files: Sequence[Path]) -> list[Path]:
+    """Return the files that were never imported into the selected memory; all if it cannot be read."""
+    try:
+        known = {imported.path for imported in ask(lambda memory: memory.imported())}
+    except McpMemoryError:
+        known = set[str]()
+    return [file for file in files if mask(str(file.absolute())) not in known]
 
 
 # --- what the arguments are -------------------------------------------------------------------------

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from mcp_memory.cli.base import command_settings, memory_options, say, settings
-from mcp_memory.cli.terminal import WIDTH, columns, escape_controls, json_text, one_line, plural, wrap
+from mcp_memory.cli.terminal import columns, escape_controls, json_text, plural
 from mcp_memory.core.errors import InvalidInput, McpMemoryError, NotFound, Refused
 from mcp_memory.core.private_files import make_folder
 from mcp_memory.core.text import safe_name
@@ -30,6 +31,7 @@ _project = click.option(
 )
 _name = click.option("--name", default=NAME, show_default=True, help="What the client calls the server.")
 _yes = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+_show = click.option("--show", "only_show", is_flag=True, help="Show the exact change as a diff, and change nothing.")
 
 
 @click.command()
@@ -43,7 +45,8 @@ _yes = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
     help="A separate memory for this folder or that of --project. Its space is named after the folder.",
 )
 @click.option("--no-hooks", is_flag=True, help="Only the server: no automatic recall or recording.")
-@click.option("--print", "only_print", is_flag=True, help="Show what to put where, for this or any other client.")
+@_show
+@click.option("--print", "only_print", is_flag=True, help="Print the settings, for this or any other client.")
 @click.option("--link", "only_link", is_flag=True, help="Print a link that has Cursor or VS Code install it.")
 @click.option(
     "--check", "only_check", is_flag=True, help="Start the installed server as the client does; change nothing."
@@ -57,6 +60,7 @@ def install(
     name: str,
     per_project: bool,
     no_hooks: bool,
+    only_show: bool,
     only_print: bool,
     only_link: bool,
     only_check: bool,
@@ -64,10 +68,13 @@ def install(
 ) -> None:
     """Connect a client, or list the clients and their state.
 
-    It adds this server to the configuration of CLIENT:
-    claude-desktop, claude-code, cursor, vscode, codex or gemini. The whole change is shown first, and asked about;
-    everything else in the file stays as it is, and a copy of it is kept next to it. If the client runs hooks, they
-    are installed too. With --home or --space, the client gets that memory.
+    It adds this server to the configuration of CLIENT, and hooks or a plugin if the client runs any. CLIENT is
+    claude-code, claude-desktop, codex, copilot, cursor, gemini, hermes, openclaw, opencode, qwen-code or vscode.
+    First it says what the client will do and which files change, and asks; everything else in these files stays as it
+    is, and a copy is kept next to each. With --home or --space, the client gets that memory.
+
+    If a client on this machine has the reference memory server, you are asked whether its file is to be imported;
+    without a terminal, the command for that is printed.
 
     All clients and projects share one memory, unless you say otherwise: at a terminal you are asked, else
     --per-project gives a project a separate one. Repeat that in each project that needs one.
@@ -75,6 +82,7 @@ def install(
     \b
     mcp-memory install
     mcp-memory install claude-code
+    mcp-memory install claude-code --show
     mcp-memory --space work install cursor --project ~/shop
     mcp-memory install gemini --per-project
     mcp-memory install cursor --link
@@ -82,8 +90,8 @@ def install(
     mcp-memory install claude-desktop --check
     mcp-memory install --print
     """
-    only_shows = only_check or only_print or only_link or client is None
-    if per_project or (not only_shows and not yes and _ask_for_separate_memory(str(client), name, project)):
+    changes_nothing = only_check or only_show or only_print or only_link or client is None
+    if per_project or (not changes_nothing and not yes and _ask_for_separate_memory(str(client), name, project)):
         project = project or Path.cwd()
         command_settings()["space"] = command_settings().get("space") or _space_of(project)
     if only_check:
@@ -95,7 +103,7 @@ def install(
         if only_print:
             _print_config(parts)
         else:
-            _install(parts, project, env, yes=yes)
+            _install(parts, project, env, yes=yes, only_show=only_show)
     elif only_print:
         _print_for_any(name, _variables(env))
     else:
@@ -106,24 +114,32 @@ def install(
 @click.argument("client")
 @_project
 @_name
+@_show
 @_yes
-def uninstall(client: str, project: Path | None, name: str, yes: bool) -> None:
+def uninstall(client: str, project: Path | None, name: str, only_show: bool, yes: bool) -> None:
     """Take this server and its hooks out of a client.
 
-    Unless others changed the file, it is restored byte for byte. The memory itself stays.
+    First it says what changes, and asks. Unless others changed the file, it is restored byte for byte. The memory
+    itself stays.
 
     \b
     mcp-memory uninstall claude-code
     mcp-memory uninstall cursor --project ~/shop --yes
     """
     from mcp_memory.integrations.clients import plan
+    from mcp_memory.integrations.clients.effects import effects_of_removal
 
     parts = _parts(client, name, project, {}, hooks=True)
     changes = [plan.plan_removal(part) for part in parts]
     if not any(change.changes for change in changes):
         raise NotFound(f"{parts[0].client.title} has no server {name!r} of this program in {parts[0].path}.")
-    _confirm_changes(changes, yes=yes, question=f"Take it out of {parts[0].client.title}?")
-    say(f"Taken out of {parts[0].client.title}. What it remembers stays; `mcp-memory status` says where.")
+    if only_show:
+        _print_diffs(changes)
+        return
+    hooked = any(plan.find_installed(part)[1] for part in parts)
+    sentences = effects_of_removal(parts[0].client, hooks=hooked)
+    _confirm_changes(sentences, changes, yes=yes, question=f"Take it out of {parts[0].client.title}?")
+    say(f"Taken out of {parts[0].client.title}. `mcp-memory status` says where its memory is.")
     for path in (plan.backup_path(change.file.target) for change in changes if change.changes):
         if path.exists():
             say(escape_controls(f"Others changed the file meanwhile; as it was before ours, it is still in {path}."))
@@ -204,14 +220,21 @@ def _variables(lines: tuple[str, ...]) -> dict[str, str]:
 # --- showing and doing ------------------------------------------------------------------------------
 
 
-def _confirm_changes(changes: list[ConfigChange], *, yes: bool, question: str) -> None:
-    """Show the changes, ask unless `yes`, and apply them. Any answer but yes ends the command with nothing changed."""
+def _confirm_changes(sentences: Iterable[str], changes: list[ConfigChange], *, yes: bool, question: str) -> None:
+    """Print the sentences and the files, ask unless `yes`, and apply the changes.
+
+    Any answer but yes ends the command with nothing changed.
+    """
     from mcp_memory.integrations.clients import plan
 
+    for sentence in sentences:
+        say(escape_controls(sentence))
+    click.echo("\nThese files change (--show prints the exact change):")
     for change in changes:
-        for line in plan.diff(change).splitlines():
-            colour = {"+": "green", "-": "red"}.get(line[0])
-            click.echo(click.style(_within_width(line), fg=colour))
+        if change.changes:
+            verb = "create" if change.file.data is None else "delete" if change.after is None else "change"
+            click.echo(escape_controls(f"  {verb} {change.file.path}"))
+    click.echo()
     try:
         agreed = yes or click.confirm(question, default=True)
     except click.Abort:
@@ -223,33 +246,47 @@ def _confirm_changes(changes: list[ConfigChange], *, yes: bool, question: str) -
     plan.apply_changes(changes)
 
 
-def _within_width(line: str) -> str:
-    """Fit a line of a diff: a changed line is wrapped, a line of context is cut."""
-    text = line[1:].lstrip()
-    margin = line[: len(line) - len(text)]
-    if len(line) <= WIDTH or line.startswith(("--- ", "+++ ", "@@ ")):
-        return escape_controls(line)
-    return wrap(text, margin) if line[0] in "+-" else margin + one_line(text, WIDTH - len(margin))
+def _print_diffs(changes: list[ConfigChange]) -> None:
+    """Print the changes as diffs that can be copied: no line is wrapped or cut."""
+    from mcp_memory.integrations.clients import plan
+
+    for change in (change for change in changes if change.changes):
+        for line in plan.diff(change).removesuffix("\n").split("\n"):
+            click.secho(escape_controls(line.removesuffix("\r")), fg={"+": "green", "-": "red"}.get(line[:1]))
 
 
-def _install(parts: list[ConfigPart], project: Path | None, env: tuple[str, ...], *, yes: bool) -> None:
+def _install(
+    parts: list[ConfigPart], project: Path | None, env: tuple[str, ...], *, yes: bool, only_show: bool
+) -> None:
     from mcp_memory.integrations.clients import plan
     from mcp_memory.integrations.clients.plan import is_client_present
+    from mcp_memory.integrations.clients.reference_memory import reference_memories
 
-    of, name, hooked = parts[0].client, parts[0].name, any(part.hooks for part in parts)
+    of, name, hooked = parts[0].client, parts[0].name, any(part.runs_hooks for part in parts)
     if project:
         _check_installed_once(parts)
-    changes = [plan.plan_install(part) for part in parts]
+    memories = reference_memories(project or Path.cwd())
+    try:
+        changes = [plan.plan_install(part) for part in parts]
+    except Refused:
+        _offer_import(memories, asks=False)  # it often has the name that is wanted
+        raise
+    warnings = _hooks_switched_off(of, project) if hooked else []
     if not any(change.changes for change in changes):
-        say(f"{of.title} has it already, as {name!r} in {escape_controls(str(parts[0].path))}.")
+        already = f"{of.title} has it already, as {name!r} in {parts[0].path}."
+        say(escape_controls("\n".join([already, *warnings])), err=only_show)
         return
+    if only_show:
+        _print_diffs(changes)
+        return
+    sentences = [*_effects_of_install(of, env, hooked=hooked), *warnings]
     if not is_client_present(parts[0]):
-        say(f"{of.title} was not found on this machine. Its configuration can be written all the same.")
+        sentences.append(f"{of.title} was not found on this machine. Its configuration can be written all the same.")
     if env and project:
-        say(f"{escape_controls(str(parts[0].path))} is often shared with others, and so is what --env puts there.")
+        sentences.append(f"{parts[0].path} is often shared with others, and so is what --env puts there.")
     if hooked and any(line.startswith("MCP_MEMORY_") for line in env):
-        say("Hooks do not see --env; settings for server and hooks belong into config.toml in the home.")
-    _confirm_changes(changes, yes=yes, question=f"Install it into {of.title}?")
+        sentences.append("Hooks do not see --env; settings for server and hooks belong into config.toml in the home.")
+    _confirm_changes(sentences, changes, yes=yes, question=f"Install it into {of.title}?")
     say(f"Installed as {name!r}. {of.after}{f' {of.after_hooks}' if hooked and of.after_hooks else ''}")
     if kept := [str(change.file.path) for change in changes if change.makes_backup]:
         say(f"What was there before is kept next to it, as *.mcp-memory-backup: {escape_controls(', '.join(kept))}")
@@ -259,19 +296,54 @@ def _install(parts: list[ConfigPart], project: Path | None, env: tuple[str, ...]
         )
     same = [*([] if name == NAME else ["--name", name]), *(["--project", str(project)] if project else [])]
     click.echo(escape_controls(f"To see it answer: {' '.join(['mcp-memory install', of.name, '--check', *same])}"))
-    if not yes and not any(line.startswith("MCP_MEMORY_LLM=") for line in env):
+    asks = not yes and sys.stdin.isatty() and sys.stdout.isatty()
+    if asks and not any(line.startswith("MCP_MEMORY_LLM=") for line in env):
         _offer_to_read(of)
+    _offer_import(memories, asks=asks)
+
+
+def _effects_of_install(of: ClientProgram, env: tuple[str, ...], *, hooked: bool) -> list[str]:
+    """Return sentences on what the client will do, and on the model that reads what is stored."""
+    from mcp_memory.core.config import Settings
+    from mcp_memory.integrations.clients.effects import effects_of_install
+
+    try:
+        chosen = settings()
+    except McpMemoryError:  # the server and `doctor` report it
+        chosen = Settings()
+    place = "in the PostgreSQL database of your settings" if chosen.store else "on this machine"
+    effects = [*effects_of_install(of, hooks=hooked, place=place, offload_over=chosen.offload_over)]
+    model = _variables(env).get("MCP_MEMORY_LLM", chosen.llm)
+    if model != "none":
+        effects.append(f"The model {model} reads what is stored, up to {chosen.llm_daily_tokens:,} tokens a day.")
+    return effects
+
+
+def _hooks_switched_off(of: ClientProgram, project: Path | None) -> list[str]:
+    from mcp_memory.integrations.clients import plan
+
+    if off := plan.find_switch_off(of, project):
+        until = "Until you change that, it recalls and records nothing by itself."
+        return [f"{of.title} runs no hooks, because of {off}. {until}"]
+    return []
+
+
+_PROMPTS_A_DAY = 50
+_TOKENS_A_DAY = 50_000
+"""The tokens of reading such a day, as `report.estimate_cost` estimates them."""
+_CODEX_ADDS = 50_000
+"""What Codex adds to them, 8,000 tokens to each question."""
 
 
 def _offer_to_read(of: ClientProgram) -> None:
     """Ask whether the client may read the conversations, and save the answer as `llm` in the home's config.toml.
 
-    Does nothing if `llm` is set, without a terminal, or if this client cannot act as a model.
+    Does nothing if `llm` is set, or if this client cannot act as a model.
     """
     from mcp_memory.integrations.clients import plan
     from mcp_memory.models.client_llm import CLIENTS, PREFIX
 
-    if of.name not in CLIENTS or not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if of.name not in CLIENTS:
         return
     try:
         chosen = settings()
@@ -279,10 +351,12 @@ def _offer_to_read(of: ClientProgram) -> None:
         return
     if "llm" in chosen.model_fields_set:
         return
+    about = min(_TOKENS_A_DAY + (_CODEX_ADDS if of.name == "codex" else 0), chosen.llm_daily_tokens)
     say(
-        f"\nNo model reads your conversations yet. {of.title} can do it in the background, signed in as you: it turns "
-        "new turns into statements, scenes and a persona. This uses your account there, up to "
-        f"{chosen.llm_daily_tokens:,} tokens a day. It runs without tools, servers and hooks."
+        f"\nThe memory works without a model. If you agree, {of.title} also reads your conversations in the "
+        "background, signed in as you and without tools, and writes shorter statements and a better page about you. "
+        f"This counts against your account there: about {about:,} tokens on a day with {_PROMPTS_A_DAY} prompts, never "
+        f"more than {chosen.llm_daily_tokens:,}."
     )
     try:
         agreed = click.confirm(f"May {of.title} read them?", default=False)
@@ -296,11 +370,41 @@ def _offer_to_read(of: ClientProgram) -> None:
     say(escape_controls(f"{'Reading is on' if agreed else 'Reading stays off'}. To change that, set llm in {config}."))
 
 
+def _offer_import(files: Sequence[Path], *, asks: bool) -> None:
+    """Ask whether to import the files of the reference memory server, or print the command for it.
+
+    Does nothing if they were imported before.
+    """
+    if not files:
+        return
+    from mcp_memory.cli.import_files import never_imported, run_import
+    from mcp_memory.integrations.importers.history import ImportOptions
+
+    files = never_imported(files)
+    if not files:
+        return
+    listed = "".join(f"\n  {escape_controls(str(file))}" for file in files)
+    click.echo(f"\nThe reference memory server is configured on this machine, with its memory in:{listed}")
+    if not asks:
+        here = {key: value for key in ("home", "space") if (value := command_settings().get(key))}
+        options = [word for key, value in here.items() for word in (f"--{key}", str(value))]
+        command = shlex.join(["mcp-memory", *options, "import", *map(str, files)])
+        click.echo(escape_controls(f"To import it: {command}"))
+        return
+    try:
+        agreed = click.confirm("Import it into this memory?", default=False)
+    except click.Abort:
+        click.echo()
+        return
+    if agreed:
+        run_import(files, "auto", ImportOptions(), dry_run=False, watch=False)
+
+
 def _check_installed_once(parts: list[ConfigPart]) -> None:
     """Raise Refused if a client would have two memories in a project, or run the hooks in it twice."""
     from mcp_memory.integrations.clients import plan, programs
 
-    of, hooked = parts[0].client, any(part.hooks for part in parts)
+    of, hooked = parts[0].client, any(part.runs_hooks for part in parts)
     arguments = (parts[0].server or {}).get("args")
     for part in _parts(of.name, parts[0].name, None, {}, hooks=hooked):
         entry, runs_hooks = plan.find_installed(part)
@@ -349,11 +453,17 @@ def _list_clients(name: str, project: Path | None) -> None:
     for client in programs.clients_for(project):
         parts = _parts(client, name, project, {}, hooks=True)
         rows.append(
-            (client, "yes" if is_client_present(parts[0]) else "-", _installation_state(parts), str(parts[0].path))
+            (
+                client,
+                "yes" if is_client_present(parts[0]) else "-",
+                _installation_state(parts, project),
+                str(parts[0].path),
+            )
         )
     click.echo(escape_controls(columns(rows)))
     click.echo("\nInstall it with: mcp-memory install CLIENT; --check tries the installed server.")
-    _print_plugin_state(project, server_state=_installation_state(_parts("claude-code", name, project, {}, hooks=True)))
+    of_claude_code = _parts("claude-code", name, project, {}, hooks=True)
+    _print_plugin_state(project, server_state=_installation_state(of_claude_code, project))
 
 
 def _print_plugin_state(project: Path | None, *, server_state: str) -> None:
@@ -382,7 +492,7 @@ def _print_plugin_state(project: Path | None, *, server_state: str) -> None:
         )
 
 
-def _installation_state(parts: list[ConfigPart]) -> str:
+def _installation_state(parts: list[ConfigPart], project: Path | None) -> str:
     from mcp_memory.integrations.clients import plan, programs
 
     try:
@@ -394,6 +504,8 @@ def _installation_state(parts: list[ConfigPart]) -> str:
         return "hooks only" if hooks else "-"
     if not programs.is_ours(entry):
         return "another server"
+    if hooks and plan.find_switch_off(parts[0].client, project):
+        return "installed, hooks off"
     return "installed, with hooks" if hooks else "installed"
 
 

@@ -56,8 +56,13 @@ def serve(transport: str, host: str | None, port: int | None, no_token: bool) ->
 
     gc.freeze()
     gc.enable()
+    chosen = settings()
+    if transport == "stdio":
+        from mcp_memory.integrations.hooks.command import start_if_used
+
+        start_if_used(command_settings().get("home"), command_settings().get("space"))
     serve_transport(
-        settings(),
+        chosen,
         transport,
         HOST if host is None else host,
         PORT if port is None else port,
@@ -206,8 +211,9 @@ def hook(event: str, client: str) -> None:
     \b
     mcp-memory hook SessionStart < event.json
 
-    The first hook starts a small process that keeps the memory open for the next ones. It ends with the last
-    conversation, or after 15 minutes of silence.
+    The first hook starts a small process that keeps the memory open for the next ones. It closes the memory after
+    ten minutes without an event, and ends after 12 hours (`hooks_idle_hours`). Until it is ready, hooks answer
+    themselves, by words alone.
     """
     if sys.stdin.isatty():
         click.echo("A client gives this its JSON on standard input; see mcp-memory hook --help.", err=True)

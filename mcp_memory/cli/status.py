@@ -80,13 +80,21 @@ def _empty_status() -> dict[str, Any]:
 def _environment_status(home: Path) -> dict[str, Any]:
     """Return the status of hooks, backups and environment variables."""
     from mcp_memory.core.config import unknown_variables
+    from mcp_memory.core.hook_outcomes import outcomes
     from mcp_memory.integrations.hooks.daemon_files import health
     from mcp_memory.service.upkeep.backup import folder_of, list_backups
 
-    hooks = health(home, now=datetime.now())
+    hooks, week = health(home, now=datetime.now()), outcomes(home, now=datetime.now())
     return {
         "unknown_variables": unknown_variables(),
-        "hooks": {"used": hooks.used, "residents": hooks.residents, "failures": hooks.failures},
+        "hooks": {
+            "used": hooks.used,
+            "residents": hooks.residents,
+            "failures": hooks.failures,
+            "prompts": week.prompts,
+            "by_words": week.by_words,
+            "misses": week.sentences(),
+        },
         "backups": [
             {
                 "path": str(backup.path),
@@ -264,7 +272,10 @@ def _hooks(hooks: dict[str, Any]) -> str:
     if not hooks["used"]:
         return ""
     failed = f", failed {plural(len(hooks['failures']), 'time')} within a week" if hooks["failures"] else ""
-    return ("their daemon runs" if hooks["residents"] else "their daemon does not run") + failed
+    running = "their daemon runs" if hooks["residents"] else "their daemon does not run"
+    words = f", {hooks['by_words']:,} of them answered by words alone" if hooks["by_words"] else ""
+    week = [f"{plural(hooks['prompts'], 'prompt')} this week{words}"] if hooks["prompts"] else []
+    return "; ".join([running + failed, *week, *hooks["misses"]])
 
 
 def _backups(backups: list[dict[str, Any]]) -> str:

@@ -6,24 +6,20 @@ environment variable of a setting `x_y` is `MCP_MEMORY_X_Y`.
 
 from __future__ import annotations
 
-import errno
 import os
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from mcp_memory.core.config_file import PREFIX, read_config
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.paths import DEFAULT_HOME, expand_path, home_of_environment, home_problem
-from mcp_memory.core.regular_files import read_regular
 from mcp_memory.core.token_counts import OFFLOAD_OVER
 
-PREFIX = "MCP_MEMORY_"
 _OTHERS = {"MCP_MEMORY_SESSION"}
 """Variables that are not settings: an option of `wrap`."""
-_LARGEST = 2**20  # bytes of a `config.toml`
 
 
 def _setting(default: Any, description: str, **limits: Any) -> Any:
@@ -113,6 +109,9 @@ class Settings(BaseModel):
     oauth_space_claim: str | None = _setting(
         None, "Claim that names the space; without it each user has a separate space"
     )
+    hooks_idle_hours: float = _setting(
+        12, "Hours without an event after which the process that answers hooks ends", gt=0, le=8760
+    )
     log_level: Literal["debug", "info", "warning", "error"] = _setting(
         "warning", "Least severe messages in the log on stderr"
     )
@@ -143,7 +142,7 @@ def load_settings(environ: Mapping[str, str] | None = None, **overrides: Any) ->
         else home_of_environment(from_env.get("home"))
     )
     values: dict[str, Any] = {
-        **_read_toml(home / "config.toml"),
+        **read_config(home),
         **from_env,
         **explicit,
         "home": home.absolute(),
@@ -173,24 +172,6 @@ def unknown_variables(environ: Mapping[str, str] | None = None) -> dict[str, str
 
     near = {name: get_close_matches(name, sorted(names), n=1, cutoff=0.8) for name in unknown}
     return {name: matches[0] if matches else None for name, matches in near.items()}
-
-
-def _read_toml(path: Path) -> dict[str, Any]:
-    try:
-        text = read_regular(path, _LARGEST).decode()
-    except OSError as error:
-        if error.errno == errno.ENOENT:
-            return {}
-        why = home_problem(path.parent.absolute()) if error.errno not in (errno.ESPIPE, errno.EFBIG) else None
-        raise InvalidInput(why or f"{path} cannot be read: {error.strerror}. Mend or remove it.") from None
-    except UnicodeDecodeError as error:
-        raise InvalidInput(f"{path} is not UTF-8 (byte {error.start + 1}). Mend or remove it.") from None
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InvalidInput(f"{path} is not valid TOML ({error}). Mend or remove it.") from None
-    except (ValueError, RecursionError):
-        raise InvalidInput(f"{path} has a number or a nesting that is too large to read. Mend it.") from None
 
 
 def _explain(error: ValidationError) -> str:

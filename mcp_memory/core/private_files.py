@@ -48,6 +48,14 @@ def touch(path: Path) -> None:
         os.utime(path)
 
 
+def replace_private(file: Path, data: bytes) -> None:
+    """Replace a file atomically, readable for this user alone. Raises OSError."""
+    temporary = file.with_suffix(f".{os.getpid()}.tmp")
+    with open_private(temporary, "wb") as opened:
+        opened.write(data)
+    temporary.replace(file)
+
+
 def make_folder(path: Path, *, root: Path | None = None) -> None:
     """Create a folder and its missing parents. Raises OSError, also if a file has the name.
 

@@ -83,6 +83,13 @@ class TokenCounter:
         self._loading = threading.Lock()
         self._count_piece: Callable[[str], int] | None = None
 
+    @classmethod
+    def estimating(cls) -> TokenCounter:
+        """Return a counter that never loads a vocabulary: its counts are estimates, never too low on real text."""
+        counter = cls("cl100k_base")
+        counter._count_piece = estimate_tokens
+        return counter
+
     @cached_property
     def exact(self) -> bool:
         """Whether the vocabulary is available. If not, counts are estimates, never too low on real text."""

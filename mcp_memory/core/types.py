@@ -302,6 +302,22 @@ class CanvasRow:
     version: int
 
 
+class OpenStep(NamedTuple):
+    """A step in progress: the id of its node, and its title."""
+
+    id: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenTask:
+    """A task that is not done: its number (`003`), its goal, and its steps in progress, oldest first."""
+
+    id: str
+    goal: str
+    steps: tuple[OpenStep, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spend:
     """One call to a language model. `purpose` is the caller (`rerank`); `cost` is in US dollars, None if unknown.

@@ -24,8 +24,8 @@ from mcp_memory.core.private_passages import without_private
 from mcp_memory.core.secrets.masking import mask, mask_id
 from mcp_memory.core.text import is_blank, well_formed, with_zone, without_blocks
 from mcp_memory.core.types import NewTurn, Role, Turn
-from mcp_memory.language import blocks_of, pattern_of
-from mcp_memory.language.words import fold
+from mcp_memory.language import blocks_of, pattern_of, words_of
+from mcp_memory.language.words import fold, function_words_of
 from mcp_memory.longterm.attachments import ATTACHED, parts_of_message, without_client_blocks
 from mcp_memory.suspicion.flags import TAG, defuse
 
@@ -219,7 +219,7 @@ def _phatic(text: str, before: Turn | None) -> SmallTalk | None:
         kinds is None
         or kinds <= {"filler"}
         or ("agreement" in kinds and before is not None)
-        or ("assent" in kinds and _may_answer(before))
+        or (kinds & {"assent", "continuation"} and _may_answer(before))
         or ("praise" in kinds and _asks(before))
     ):
         return None
@@ -244,9 +244,10 @@ def _has_emoji(text: str) -> bool:
     return any(unicodedata.category(character) == "So" for character in text)
 
 
-Phrase = Literal["greeting", "courtesy", "praise", "assent", "agreement", "filler"]
-"""Greeting and courtesy answer nothing; praise may answer a question; assent a question or a proposal; agreement any
-turn. A filler says nothing, and counts only beside other phrases."""
+Phrase = Literal["greeting", "courtesy", "praise", "assent", "agreement", "filler", "continuation", "object"]
+"""Greeting and courtesy answer nothing; praise may answer a question; assent and continuation ("go on") a question or a
+proposal; agreement any turn. A filler says nothing, and counts only beside other phrases; an object ("with that") only
+beside a continuation."""
 
 _LAUGH = r"(?:ha){2,}h?|(?:he){2,}h?|(?:hi){2,}|(?:ja){2,}|k{3,}|l(?:o+l)+|哈+|呵+|嘿+|ㅋ+|ㅎ+|w{2,}|(?:ха){2,}"
 
@@ -270,7 +271,19 @@ def kinds_of_phrases(text: str, names: frozenset[str] = frozenset()) -> set[Phra
         else:
             return None
         at += words.startswith(" ", at)
-    return kinds
+    return kinds if "continuation" in kinds or "object" not in kinds else None
+
+
+def is_continuation(text: str) -> bool:
+    """Return whether a text asks to continue and says nothing else, such as "ok, go on with that, please".
+
+    Function words say nothing, except negations.
+    """
+    if len(text) > _LONGEST:
+        return False
+    negations = words_of("mcp_memory.language", "data/negation.txt", "negative")
+    fillers = map(bare, function_words_of(text.lower().split()) - negations)
+    return "continuation" in (kinds_of_phrases(text, frozenset(fillers)) or ())
 
 
 def bare(text: str) -> str:

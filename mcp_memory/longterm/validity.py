@@ -20,16 +20,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time, timedelta
 from functools import lru_cache, partial
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from mcp_memory.core.text import with_zone
 from mcp_memory.core.types import Atom, Fact
 from mcp_memory.language import pattern_of
 from mcp_memory.language.when.annotate import ADDITION, with_dates
 from mcp_memory.language.when.intervals import Span, back, spans_in
-from mcp_memory.store.protocol import Store
 from mcp_memory.store.sql import atom_rows
 from mcp_memory.store.values import Filters
+
+if TYPE_CHECKING:
+    from mcp_memory.store.protocol import Store
 
 Validity = Literal["past", "current", "ahead"]
 _pattern = partial(pattern_of, "mcp_memory.longterm", "words/validity.txt")

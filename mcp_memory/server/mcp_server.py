@@ -56,6 +56,7 @@ from mcp_memory.server.authorization import (
     use_grant,
 )
 from mcp_memory.server.mcp_app import APP, APP_ONLY_TOOLS, EXTENSION, app_tools, note_app_support, read_app
+from mcp_memory.server.skills import Skills, read_skill
 from mcp_memory.server.updates import Updates
 from mcp_memory.service.shared_memory import SharedMemory
 
@@ -85,7 +86,7 @@ _HANDSHAKE = {"initialize", "server/discover", "ping"}
 _AFTER_HANDSHAKE = {"notifications/initialized", "tools/list"}
 """Requests that clients send right after the handshake. They are answered before anything else is loaded."""
 _SUBSCRIBING = {"subscriptions/listen", "resources/subscribe"}
-_LISTING = {"tools/list", "prompts/list", "resources/list", "resources/templates/list"}
+_LISTING = {"tools/list", "prompts/list", "resources/list", "resources/templates/list", "skills/list"}
 _MAX_CLIENT_NAME = 1_000  # characters of a client's name that are read, at each request
 INSTRUCTIONS = (resources.files("mcp_memory.server") / "instructions.md").read_text(encoding="utf-8")
 """Instructions for every client that connects: when to use this server, and when not to.
@@ -125,7 +126,7 @@ class MemoryServer(MCPServer[None]):
                 "server/discover": _LONG_CACHE,
             },
             subscriptions=self.updates,
-            extensions=[EXTENSION],
+            extensions=[EXTENSION, Skills()],
             middleware=[self._prepare],
         )
         self.updates.attach(self)
@@ -248,8 +249,8 @@ class MemoryServer(MCPServer[None]):
     async def read_resource(
         self, uri: AnyUrl | str, context: Context[None, Any] | None = None
     ) -> Iterable[ReadResourceContents] | wire.InputRequiredResult:
-        if app := await read_app(str(uri)):
-            return [app]
+        if content := await read_app(str(uri)) or read_skill(str(uri)):
+            return [content]
         if not str(uri).startswith("memory://"):
             return await super().read_resource(uri, context)
         from mcp_memory.server.resources import read_resource

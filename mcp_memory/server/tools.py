@@ -200,7 +200,7 @@ def memory_search(
 
 
 def recall(
-    query: Annotated[str, Field(description="The question or task")] = "",
+    query: Annotated[str, Field(description="Question or 'continue'")] = "",
     session: Session = None,
     budget_tokens: Annotated[int, Field(ge=100, le=100_000)] = 1200,
 ) -> Bundle:

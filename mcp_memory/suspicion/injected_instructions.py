@@ -24,7 +24,6 @@ from functools import cache, cached_property
 
 from mcp_memory.core.errors import EmbeddingFailed
 from mcp_memory.language import blocks_of
-from mcp_memory.models.embed.classifiers import detect_injected
 from mcp_memory.suspicion.lexicon import ANY, CONCEPTS, LANGUAGES, Match, concepts_of, folded, matches, spoken_together
 
 
@@ -240,6 +239,12 @@ def mean_instructions(texts: Sequence[str]) -> list[bool]:
 
     Logs the problem and returns False for every text if the model's files cannot be read.
     """
+    if not texts:
+        return []
+    if not texts:
+        return []
+    from mcp_memory.models.embed.classifiers import detect_injected
+
     ends = (text if len(text) <= 2 * _END_CHARS else f"{text[:_END_CHARS]}\n\n{text[-_END_CHARS:]}" for text in texts)
     try:
         return detect_injected([sentences(text) for text in ends], traits)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 
 import anyio
 import pytest
 
-from bench.hooks import Run, events, replay, seed, shown, summary, table
+from bench.hooks import Run, events, first_prompts, replay, seed, shown, start_resident, summary, table
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 
@@ -21,6 +22,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
     recorded = events()
     kept = [event for at, event in enumerate(recorded) if event.name not in MANY or at % 5 == 0 or event.asks("slack")]
     anyio.run(partial(seed, folder / "home", 0))
+    start_resident(folder / "home")
     return list(replay(folder / "home", folder / "log.jsonl", kept))
 
 
@@ -54,6 +56,13 @@ def test_the_figures_name_each_event_once_and_all_tokens(runs: list[Run]) -> Non
     assert found["outputs"]["after"] < found["outputs"]["before"] / 10
     assert len(list(table(found))) == len(found["events"]) + 4
     assert sum("---" in text for text in shown(runs)) == 4 + sum(bool(run.added) for run in runs)
+
+
+def test_first_prompts_are_answered_whether_a_resident_runs_or_not(tmp_path: Path, runs: list[Run]) -> None:
+    anyio.run(partial(seed, tmp_path / "home", 0))
+    first = first_prompts(tmp_path / "home", 1)
+    assert [(prompts.answered, len(prompts.took)) for prompts in first] == [(1, 1)] * 4
+    assert len(list(table(summary([runs], first)))) == len(list(table(summary([runs])))) + 1 + len(first)
 
 
 def test_no_resident_is_left(runs: list[Run], tmp_path_factory: pytest.TempPathFactory) -> None:

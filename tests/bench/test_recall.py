@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench.recall import KINDS, SYSTEMS, main
-from mcp_memory.integrations.hooks.answers import NEEDED_TOKENS
+from mcp_memory.integrations.hooks import NEEDED_TOKENS
 
 
 @pytest.mark.slow

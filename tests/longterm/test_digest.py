@@ -28,7 +28,11 @@ def body(hand: ByHand, *, after: timedelta = timedelta(0)) -> str:
 
 
 def start(hand: ByHand, *, budget: int = 700) -> str:
-    return stable(hand.context(), counter=token_counter("cl100k_base"), budget=budget, session="new").stable
+    return stable(hand.context(), counter=token_counter("cl100k_base"), budget=budget).stable
+
+
+def last_session(hand: ByHand) -> str:
+    return stable(hand.context(), counter=token_counter("cl100k_base"), budget=700).dynamic
 
 
 # --- the page ---------------------------------------------------------------------------------------
@@ -259,9 +263,9 @@ def test_a_session_starts_with_rules_near_plans_and_the_end_of_the_last_conversa
         f"- Never put lead in a glaze. ({rule})",
         "Next:",
         f"- The market is on 28 November 2026. ({near})",
-        "Last conversation, 20 November 2026, ended so:",
-        "- The workshop is on 18 December 2026. (t3)",
-        f"- What is left to do for the market? ({turn.id})",
+    ]
+    assert last_session(hand).splitlines()[1:-1] == [
+        f"Last conversation, 20 November 2026: What is left to do for the market? ({turn.id}) It has no answer yet.",
     ]
 
 
@@ -291,7 +295,7 @@ def test_a_session_does_not_start_with_what_another_person_of_a_group_said(hand:
         NewTurn(role="user", name="Bruno", content="I am allergic to every nut there is."),
     ]
     hand.store.write(SPACE, turn_rows.append, "group", turn_rows.prepare(turns), now=hand.tick())
-    block = start(hand)
+    block = last_session(hand)
     assert "The kiln is too hot" in block
     assert "allergic" not in block
 
@@ -303,8 +307,8 @@ def test_the_words_of_a_turn_cite_nothing_at_a_start_and_show_no_secret(hand: By
     hand.store.write(
         SPACE, turn_rows.append, "forged", turn_rows.prepare([NewTurn(role="user", content=said)]), now=hand.tick()
     )
-    block = start(hand)
-    assert cited_atoms(block) == [rule]
+    block = last_session(hand)
+    assert cited_atoms(start(hand) + block) == [rule]
     assert "needs" in block
     assert "[[" not in block
     assert key not in block

@@ -13,15 +13,9 @@ from hypothesis import strategies as st
 
 from mcp_memory.core.config import Settings
 from mcp_memory.core.types import Evidence, NewTurn
-from mcp_memory.longterm.search.answerability import (
-    Judgement,
-    QuestionFeatures,
-    Regression,
-    is_echo,
-    judge_question,
-    regression,
-    terms_with_neighbours,
-)
+from mcp_memory.longterm.search.answerability import Judgement, judge_question, terms_with_neighbours
+from mcp_memory.longterm.search.question_words import is_echo
+from mcp_memory.longterm.search.regressions import QuestionFeatures, Regression, regression
 from mcp_memory.longterm.search.search import Search
 from mcp_memory.service.memory import Memory
 from mcp_memory.store.sql import turn_rows

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.longterm.recall.blocks import ids_in
 from mcp_memory.longterm.recall.layout import FORMER, fit, layout
-from mcp_memory.longterm.recall.lines import Group, RecallLine
+from mcp_memory.longterm.recall.line import Group, RecallLine
 
 COUNTER = token_counter("o200k_base")
 TODAY = datetime(2026, 3, 12, tzinfo=UTC)

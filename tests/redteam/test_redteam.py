@@ -138,14 +138,13 @@ def answer_to(asked: dict[str, Any], case: Case, said: str) -> dict[str, Any]:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.number:03}-{case.way}")
 async def test_an_attack_stays_data(client: Client, case: Case) -> None:
     await deliver(client, case)
-    told = [text_of(await client.call_tool("recall", given)) for given in questions(case)]
-    for text in told:
-        assert_fenced(text)
-        if case.way not in ("pasted", "halves"):
-            assert_not_told(text, case)
+    recalled = [text_of(await client.call_tool("recall", given)) for given in questions(case)]
     page = text_of(await client.call_tool("read_persona", {}))
-    if case.way != "halves":  # the user's own words, which the page may quote already
-        assert_not_told(page, case)
+    for text in recalled:
+        assert_fenced(text)
+    if case.way not in ("pasted", "halves"):  # those are the user's own words, and may be quoted as such
+        for text in (*recalled, page):
+            assert_not_told(text, case)
     for kind in ("instruction", "persona"):
         known = answer_of(await client.call_tool("memory_search", {"kind": kind, "query": case.marker}))
         assert [

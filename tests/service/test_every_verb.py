@@ -127,6 +127,7 @@ JOURNEY: list[tuple[str, Step]] = [
     ("undo_patch", lambda m, s: m.undo_patch(1)),
     ("note_replaced", lambda m, s: m.note_replaced("trip", "c2", "a short file")),
     ("note_compacted", lambda m, s: m.note_compacted("trip")),
+    ("note_project", lambda m, s: m.note_project("trip", "/srv/ferry")),
     ("flush", lambda m, s: m.flush("trip")),
     *called("undistilled waiting_jobs distill consolidate"),
     ("pause", lambda m, s: m.pause("a rest")),

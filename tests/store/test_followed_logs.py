@@ -120,3 +120,24 @@ def test_the_bytes_of_a_forgotten_ref_do_not_bring_it_back(store: Store) -> None
         store.write("me", ref_rows.put, new_ref(b"once"))
     store.write("me", tombstone_rows.undo, "x1", now=NOON)
     assert store.write("me", ref_rows.put, new_ref(b"once")) == store.read("me", ref_rows.by_id, held.id) == held
+
+
+def test_a_session_keeps_its_first_project_and_sessions_are_listed_by_project(store: Store) -> None:
+    store.write("me", turn_rows.note_project, "nowhere", "/srv/web")  # there is no such session
+    for session, project in (("one", "/srv/web"), ("two", "/srv/api"), ("three", None)):
+        hello = turn_rows.prepare([NewTurn(role="user", content="Hello")])
+        store.write("me", turn_rows.append, session, hello, now=NOON)
+        if project:
+            store.write("me", turn_rows.note_project, session, project)
+    store.write("me", turn_rows.note_project, "one", "/srv/other")
+
+    def listed(project: str | None) -> list[str]:
+        return [info.session for info in store.read("me", turn_rows.sessions, project=project)]
+
+    assert store.read("me", turn_rows.project_of_session, "one") == "/srv/web"
+    assert store.read("me", turn_rows.project_of_session, "three") is None
+    assert store.read("me", turn_rows.project_of_session, "nowhere") is None
+    assert listed("/srv/web") == ["one"]
+    assert listed("") == ["three"]
+    assert listed(None) == ["three", "two", "one"]
+    assert listed("/srv/other") == []

@@ -166,8 +166,10 @@ def as_before(home: Path, keyed: str) -> None:
 
 
 def test_a_released_step_stays_as_it_is() -> None:
-    assert [name for name, _ in SCHEMA][:7] == [
+    assert [name for name, _ in SCHEMA][:8] == [
         *("0001-baseline", "0002-recalls", "0003-notes", "0004-cached-tokens", "0005-keyed-identifiers"),
-        *("0006-labels", "0007-vector-blocks"),
+        *("0006-labels", "0007-vector-blocks", "0008-projects"),
     ]
-    assert [step.name for step in STEPS][:3] == ["0001-baseline", "0002-keyed-identifiers", "0003-labels"]
+    assert [step.name for step in STEPS][:4] == [
+        *("0001-baseline", "0002-keyed-identifiers", "0003-labels", "0004-projects"),
+    ]

@@ -12,6 +12,7 @@ owner of the file stay. If another program wrote to the file in between, nothing
 from __future__ import annotations
 
 import difflib
+import io
 import json
 import os
 import re
@@ -19,16 +20,17 @@ import shutil
 import stat
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
 from mcp_memory.core.errors import InvalidInput, McpMemoryError, Refused, StoreUnavailable
 from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import well_formed
-from mcp_memory.integrations.clients import json_text, programs, toml_text
-from mcp_memory.integrations.clients.description import ClientProgram, Format
+from mcp_memory.integrations.clients import json_text, programs, toml_text, yaml_text
+from mcp_memory.integrations.clients.description import ClientProgram, Format, described_clients
 from mcp_memory.integrations.clients.programs import NAME
+from mcp_memory.integrations.clients.settings import add_settings, has_settings, remove_settings, value_at
 from mcp_memory.integrations.hooks import hooks_of
 
 MAX_BYTES = 16 * 2**20
@@ -80,6 +82,11 @@ def decode(data: bytes | None, path: Path) -> str:
         ) from None
 
 
+def read_document(path: Path, format: Format) -> dict[str, Any]:  # noqa: A002
+    """Parse a configuration, `{}` if there is no file. Raises as `plan_install` does."""
+    return _parse(decode(read_config(path).data, path), format, path)
+
+
 def check_writable(file: ConfigFile) -> None:
     """Raise Refused if the file is read-only, even if this user could replace it."""
     if file.data is not None and not (file.mode & stat.S_IWUSR and os.access(file.target, os.W_OK)):
@@ -123,6 +130,10 @@ def delete_config(file: ConfigFile) -> None:
     try:
         _check_unchanged(file)
         file.target.unlink()
+        if file.target.parent.name == NAME:  # the folder of a plugin
+            shutil.rmtree(file.target.parent / "__pycache__", ignore_errors=True)
+            with suppress(OSError):  # another file is left in it
+                file.target.parent.rmdir()
     except OSError as error:
         raise StoreUnavailable(f"{file.path} cannot be removed: {_reason(error)}. It was left as it is.") from None
 
@@ -162,7 +173,10 @@ def _reason(error: OSError | RuntimeError) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ConfigPart:
-    """Our part of a file: the server under a name, hooks by event, or both."""
+    """Our part of a file: the server under a name, hooks by event, settings that enable a plugin.
+
+    A file of a plugin is ours as a whole: `content`.
+    """
 
     path: Path
     format: Format
@@ -170,10 +184,16 @@ class ConfigPart:
     name: str
     server: Mapping[str, Any] | None = None
     hooks: Mapping[str, Sequence[Any]] = field(default_factory=dict[str, list[Any]])
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    content: bytes | None = None
 
     @property
     def is_empty(self) -> bool:
-        return self.server is None and not self.hooks
+        return self.server is None and not self.runs_hooks
+
+    @property
+    def runs_hooks(self) -> bool:
+        return bool(self.hooks or self.settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,10 +212,51 @@ class ConfigChange:
 
 def find_installed(part: ConfigPart) -> tuple[dict[str, Any] | None, bool]:
     """Return the entry of that name, ours or not, and whether our hooks are there. Raises as `plan_install` does."""
-    document = _parse(decode(read_config(part.path).data, part.path), part.format, part.path)
+    if part.content is not None:
+        return None, False
+    document = read_document(part.path, part.format)
     with _naming_file(part):
         entry = programs.find_server(document, part.client, part.name) if part.server is not None else None
-        return entry, bool(part.hooks and programs.find_hooks(document))
+        hooked = bool(part.hooks and programs.find_hooks(document))
+        return entry, hooked or has_settings(document, part.settings)
+
+
+def find_switch_off(client: ClientProgram, project: Path | None) -> str | None:
+    """Return where hooks of a client are switched off, as `disableAllHooks = true in …/settings.json`; None if nowhere.
+
+    Files that cannot be read are passed over: the client would not read them either.
+    """
+    hooks = client.hooks
+    if hooks is None:
+        return None
+    for path in map(Path, programs.settings_files(client, programs.this_machine(), project)):
+        try:
+            text = decode(read_config(path).data, path)
+            document = _parse(text, "toml" if path.suffix == ".toml" else "jsonc", path)
+        except McpMemoryError:
+            continue
+        for name, value in hooks.off.items():
+            if document.get(name, value_at(document, name)) is value:
+                return f"{name} = {json.dumps(value)} in {path}"
+    return None
+
+
+def installed_but_off() -> dict[str, str]:
+    """Return the clients that have our hooks for all projects and run none: where they are switched off, by title.
+
+    Files that cannot be read are passed over.
+    """
+    machine, off = programs.this_machine(), dict[str, str]()
+    for client in described_clients():
+        for path in map(Path, programs.hooks_files(client.name, machine)):
+            try:
+                document = _parse(decode(read_config(path).data, path), "jsonc", path)
+                installed = programs.find_hooks(document)
+            except (McpMemoryError, programs.WrongShape):
+                continue
+            if installed and (where := find_switch_off(client, None)):
+                off[client.title] = where
+    return off
 
 
 def find_plugins(project: Path | None) -> dict[str, bool]:
@@ -205,7 +266,7 @@ def find_plugins(project: Path | None) -> dict[str, bool]:
     """
     enabled: dict[str, bool] = {}
     for path in map(Path, programs.plugin_files(programs.this_machine(), project)):
-        document = _parse(decode(read_config(path).data, path), "json", path)
+        document = read_document(path, "json")
         try:
             enabled |= programs.find_plugins(document)
         except programs.WrongShape as error:
@@ -215,7 +276,7 @@ def find_plugins(project: Path | None) -> dict[str, bool]:
 
 def standalone_text(part: ConfigPart) -> str:
     """Return the text of a file that has only our part."""
-    return _rewrite("", _add_part({}, part), part)
+    return part.content.decode() if part.content is not None else _rewrite("", _add_part({}, part), part)
 
 
 def plan_install(part: ConfigPart) -> ConfigChange:
@@ -225,6 +286,8 @@ def plan_install(part: ConfigPart) -> ConfigChange:
     read.
     """
     file = read_config(part.path)
+    if part.content is not None:
+        return ConfigChange(file, part.content)
     text = decode(file.data, part.path)
     before = _parse(text, part.format, part.path)
     with _naming_file(part):
@@ -239,6 +302,8 @@ def plan_install(part: ConfigPart) -> ConfigChange:
 def plan_removal(part: ConfigPart) -> ConfigChange:
     """Plan to remove our part from its file, in whatever form it is there. Raises as `plan_install` does."""
     file = read_config(part.path)
+    if part.content is not None:
+        return ConfigChange(file, None)
     text = decode(file.data, part.path)
     now = _parse(text, part.format, part.path)
     with _naming_file(part):
@@ -296,17 +361,25 @@ def _delete_backups(changes: Iterable[ConfigChange]) -> None:
 
 
 def diff(change: ConfigChange) -> str:
-    """Return the change as a unified diff, secrets masked.
+    """Return the change as a unified diff that `patch` accepts, secrets masked.
 
     A document on one line is shown formatted, which the heading mentions.
     """
     path = str(change.file.path)
     before, after = (_decode_leniently(data) for data in (change.file.data, change.after))
-    heading = path if change.after is not None else "(no file)"
+    old, new = ("/dev/null" if data is None else path for data in (change.file.data, change.after))
     if json_text.is_minified(before) and json_text.is_minified(after):
-        before, after, heading = _format_json(before), _format_json(after), f"{path} (one line, formatted here)"
-    shown = difflib.unified_diff(before.splitlines(), after.splitlines(), path, heading, lineterm="")
-    return "\n".join(map(mask, shown))
+        before, after, new = _format_json(before), _format_json(after), f"{path} (one line, formatted here)"
+    shown = difflib.unified_diff(_lines(before), _lines(after), old, new)
+    return "".join(mask(line) if line.endswith("\n") else f"{mask(line)}\n{_NO_NEWLINE}\n" for line in shown)
+
+
+_NO_NEWLINE = "\\ No newline at end of file"
+
+
+def _lines(text: str) -> list[str]:
+    """Split a text at newlines only, which are kept; JSON may contain other separators of lines."""
+    return list(io.StringIO(text))
 
 
 # --- parts ------------------------------------------------------------------------------------------
@@ -314,16 +387,17 @@ def _add_part(before: Mapping[str, Any], part: ConfigPart) -> dict[str, Any]:
     after = dict(before)
     if part.server is not None:
         after = programs.add_server(after, part.client, part.name, part.server)
-    return programs.set_hooks(after, part.hooks)
+    return add_settings(programs.set_hooks(after, part.hooks, _beside(part)), part.settings)
 
 
 def _remove_part(now: Mapping[str, Any], ours: ConfigPart, before: Mapping[str, Any]) -> dict[str, Any]:
-    after = (
-        programs.remove_server(now, ours.client, ours.name, emptied=ours.client.key not in before)
-        if ours.server
-        else now
-    )
-    return programs.remove_hooks(after, empty=before) if ours.hooks else dict(after)
+    after = programs.remove_server(now, ours.client, ours.name, before=before) if ours.server else now
+    after = programs.remove_hooks(after, empty=before, beside=_beside(ours)) if ours.hooks else after
+    return remove_settings(after, ours.settings, before)
+
+
+def _beside(part: ConfigPart) -> Mapping[str, Any]:
+    return part.client.hooks.beside if part.client.hooks else {}
 
 
 def _text_without(text: str, ours: ConfigPart, before: Mapping[str, Any]) -> str:
@@ -336,11 +410,12 @@ def _find_ours(now: Mapping[str, Any], part: ConfigPart) -> ConfigPart:
     if server is not None and not programs.is_ours(server):
         server = None
     hooks = programs.find_hooks(now) if part.hooks else {}
-    return ConfigPart(part.path, part.format, part.client, part.name, server, hooks)
+    settings: Mapping[str, Any] = part.settings if has_settings(now, part.settings) else {}
+    return ConfigPart(part.path, part.format, part.client, part.name, server, hooks, settings)
 
 
 def _contains_ours(now: Mapping[str, Any], part: ConfigPart) -> bool:
-    servers = cast("dict[str, Any]", now.get(part.client.key) or {})
+    servers = cast("dict[str, Any]", value_at(now, part.client.key) or {})
     try:
         hooked = bool(programs.find_hooks(now))
     except programs.WrongShape:  # Codex keeps a record of trusted hooks there
@@ -370,11 +445,20 @@ def _naming_file(part: ConfigPart) -> Generator[None]:
 
 
 # --- texts ------------------------------------------------------------------------------------------
+_BAD = (json_text.BadJson, toml_text.BadToml, yaml_text.BadYaml)
+
+
 def _parse(text: str, format: Format, path: Path) -> dict[str, Any]:  # noqa: A002
     try:
-        value: Any = toml_text.read_toml(text) if format == "toml" else json_text.read_json(text, format)
-    except (json_text.BadJson, toml_text.BadToml) as error:
-        kind = "TOML" if format == "toml" else "JSON"
+        match format:
+            case "toml":
+                value: Any = toml_text.read_toml(text)
+            case "yaml":
+                value = yaml_text.read_yaml(text)
+            case _:
+                value = json_text.read_json(text, format)
+    except _BAD as error:
+        kind = format.upper() if format in ("toml", "yaml") else "JSON"
         raise InvalidInput(
             f"{path} is not valid {kind}: {error}. It was left as it is; mend it and try again."
         ) from None
@@ -385,10 +469,14 @@ def _parse(text: str, format: Format, path: Path) -> dict[str, Any]:  # noqa: A0
 
 def _rewrite(text: str, value: Mapping[str, Any], part: ConfigPart) -> str:
     try:
-        if part.format == "toml":
-            return toml_text.rewrite_toml(text, value)
-        return json_text.rewrite_json(text, dict(value), part.format)
-    except (json_text.BadJson, toml_text.BadToml) as error:
+        match part.format:
+            case "toml":
+                return toml_text.rewrite_toml(text, value)
+            case "yaml":
+                return yaml_text.rewrite_yaml(text, value)
+            case _:
+                return json_text.rewrite_json(text, dict(value), part.format)
+    except _BAD as error:
         raise Refused(
             f"{part.path} was left as it is: {error}. Change it by hand, or with {part.client.title}."
         ) from None
@@ -419,11 +507,30 @@ def config_parts(
     path = programs.existing_path(programs.server_files(client.name, machine, project))
     start = _shareable_command(command) if project else command
     server = programs.server_entry(client, [*start, "serve"], env)
-    hooks_config = hooks_of(client.name, command) if hooks else {}
+    hooks_config = hooks_of(client.name, command) if hooks and client.hooks else {}
+    hooks_format = client.hooks.format if client.hooks else client.format
     beside = [Path(file) for file in programs.hooks_files(client.name, machine, project)] if hooks_config else []
+    if hooks and client.plugin and project is None:
+        return _parts_with_plugin(ConfigPart(path, client.format, client, name, server), command)
     return [
         ConfigPart(path, client.format, client, name, server, hooks_config if beside == [path] else {}),
-        *(ConfigPart(file, "json", client, name, hooks=hooks_config) for file in beside if file != path),
+        *(ConfigPart(file, hooks_format, client, name, hooks=hooks_config) for file in beside if file != path),
+    ]
+
+
+def _parts_with_plugin(part: ConfigPart, command: Sequence[str]) -> list[ConfigPart]:
+    """Return the part for the server, with the settings that enable the client's plugin, and a part for each file."""
+    client, folder = part.client, programs.plugin_folder(part.client, programs.this_machine())
+    if folder is None:
+        return [part]
+    try:
+        document = read_document(part.path, part.format)
+    except McpMemoryError:
+        document = {}  # reading the part raises it
+    files = programs.plugin_contents(client, command)
+    return [
+        replace(part, settings=programs.plugin_settings(client, document)),
+        *(replace(part, path=folder / name, server=None, content=content) for name, content in files.items()),
     ]
 
 

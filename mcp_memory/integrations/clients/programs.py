@@ -37,8 +37,10 @@ from mcp_memory.integrations.clients.description import (
     client_names,
     describe,
     described_clients,
+    expand_path,
     fill,
 )
+from mcp_memory.integrations.clients.settings import add_settings, remove_settings, tree_at, value_at, with_value
 
 CLIENTS = client_names()
 System = Literal["linux", "macos", "windows"]
@@ -49,7 +51,6 @@ _SETTINGS: Mapping[System, str] = {
     "windows": "${APPDATA:-~/AppData/Roaming}",
 }
 """The folder in which desktop programs of a system keep their settings."""
-_VARIABLE = re.compile(r"\$\{(?P<name>\w+)(?::-(?P<default>[^}]*))?\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +69,7 @@ class Machine:
         """Expand the template of a path (see `description`); None if its variable names no absolute folder."""
         if template.startswith("{settings}"):
             template = template.replace("{settings}", _SETTINGS[self.system], 1)
-        if match := _VARIABLE.match(template):
-            value = self.environ.get(match["name"], "").strip()
-            if not self.path(value).is_absolute():
-                value = match["default"]
-            if value is None:
-                return None
-            template = value + template[match.end() :]
-        first, *rest = template.split("/")
-        return self.home.joinpath(*rest) if first == "~" else self.path(template)
+        return expand_path(template, self.environ, self.path(str(self.home)))
 
 
 def this_machine() -> Machine:
@@ -118,6 +111,46 @@ def hooks_files(client: str, machine: Machine, project: PurePath | None = None) 
     if project is not None:
         return [project / hooks.project] if hooks.project else []
     return _expand_all(hooks.files, machine)
+
+
+def plugin_folder(client: ClientProgram, machine: Machine) -> Path | None:
+    """Return the folder for the plugin by which a client runs our hooks; None for a client without one."""
+    folder = client.plugin and machine.expand(client.plugin.folder)
+    return None if folder is None else Path(folder)
+
+
+def plugin_contents(client: ClientProgram, command: Sequence[str]) -> dict[str, bytes]:
+    """Return the files of a client's plugin by name; they start the hooks with `command`."""
+    folder = Path(__file__).with_name("plugins") / client.name
+    files = sorted(file for file in folder.iterdir() if file.is_file())
+    return {file.name: file.read_bytes().replace(_COMMAND, json.dumps(list(command)).encode()) for file in files}
+
+
+_COMMAND = b'["mcp-memory"]'
+"""The command in the files of a plugin, as JavaScript and Python write it."""
+
+
+def plugin_settings(client: ClientProgram, document: Document) -> dict[str, Any]:
+    """Return the settings that enable a client's plugin in its configuration, for a client with one."""
+    plugin = client.plugin
+    if plugin is None:
+        return {}
+    allows_some = plugin.allowed and isinstance(value_at(document, plugin.allowed), list)
+    return add_settings(plugin.enabled, tree_at(plugin.allowed, [NAME]) if allows_some else {})
+
+
+def settings_files(client: ClientProgram, machine: Machine, project: PurePath | None = None) -> list[PurePath]:
+    """Return all files in which the client's settings may be, those of a project too."""
+    files = [*server_files(client.name, machine), *hooks_files(client.name, machine)]
+    if client.hooks:
+        files += _expand_all([file for file in client.hooks.off_in if file.startswith(_USERS)], machine)
+        own = [client.project, client.hooks.project, *client.hooks.off_in]
+        files += [project / file for file in own if project and file and not file.startswith(_USERS)]
+    return list(dict.fromkeys(files))
+
+
+_USERS = ("~", "$", "{")
+"""How templates of paths begin that do not name a file of a project."""
 
 
 def _expand_all(templates: Iterable[str], machine: Machine) -> list[PurePath]:
@@ -202,14 +235,16 @@ def client_named(name: str) -> ClientProgram:
 def server_entry(client: ClientProgram | None, command: Sequence[str], env: Mapping[str, str]) -> dict[str, Any]:
     """Return the entry with which a client (None: most clients) starts `command`."""
     template = client.entry if client else {"command": "{program}", "args": "{arguments}"}
-    entry = fill(template, {"program": command[0], "arguments": list(command[1:])})
-    return {**entry, **({"env": dict(env)} if env else {})}
+    entry = fill(template, {"program": command[0], "arguments": list(command[1:]), "words": list(command)})
+    return {**entry, **({client.variables if client else "env": dict(env)} if env else {})}
 
 
 # --- the server -------------------------------------------------------------------------------------
 def find_server(document: Document, client: ClientProgram, name: str) -> dict[str, Any] | None:
     """Return the entry of that name, if any. Raises WrongShape for a document that the client would not accept."""
-    servers = _member(document, client.key)
+    servers: Document = document
+    for key in client.key.split("."):
+        servers = _member(servers, key)
     if name not in servers:
         return None
     return _member(servers, name, f"{client.key}.{name}")
@@ -222,28 +257,32 @@ def add_server(document: Document, client: ClientProgram, name: str, new: Mappin
     """
     old = find_server(document, client, name) or {}
     if old and not is_ours(old):
-        command = " ".join([str(old.get("command", "")), *_arguments(old)]).strip()
+        command = " ".join(command_words(old)).strip()
         what = (command or str(old.get("url", "another server")))[:200]
         raise Refused(
             f"{client.title} already has another server called {name!r}: {what}. Remove it, or use --name for ours."
         )
-    env = {**_member(old, "env", "env"), **new.get("env", {})}
-    merged = {**old, **new, **({"env": env} if env else {})}
-    return {**document, client.key: {**_member(document, client.key), name: merged}}
+    env = {**_member(old, client.variables), **new.get(client.variables, {})}
+    merged = {**old, **new, **({client.variables: env} if env else {})}
+    return with_value(document, f"{client.key}.{name}", merged)
 
 
-def remove_server(document: Document, client: ClientProgram, name: str, *, emptied: bool) -> dict[str, Any]:
-    """Return the document without that entry; with `emptied`, also without the client's `key` if no server is left."""
-    servers = {key: value for key, value in _member(document, client.key).items() if key != name}
-    if servers or not emptied:
-        return {**document, client.key: servers}
-    return {key: value for key, value in document.items() if key != client.key}
+def remove_server(document: Document, client: ClientProgram, name: str, *, before: Document) -> dict[str, Any]:
+    """Return the document without that entry, and without objects that become empty and were not there `before`."""
+    return remove_settings(document, tree_at(f"{client.key}.{name}", None), before)
 
 
 def is_ours(entry: Mapping[str, Any]) -> bool:
     """Return whether an entry starts the server of this program, by any of its names."""
-    words = _arguments(entry)
-    return _starts_this_program(str(entry.get("command", "")), words) and "serve" in words and "wrap" not in words
+    program, *words = command_words(entry)
+    return _starts_this_program(program, words) and "serve" in words and "wrap" not in words
+
+
+def command_words(entry: Mapping[str, Any]) -> list[str]:
+    """Return the program and the arguments of an entry; some clients list both under `command`."""
+    command = entry.get("command", "")
+    words: list[Any] = cast("list[Any]", command) if isinstance(command, list) and command else [command]
+    return [*map(str, words), *_arguments(entry)]
 
 
 def _starts_this_program(program: str, words: Sequence[str]) -> bool:
@@ -265,11 +304,11 @@ def find_hooks(document: Document) -> dict[str, list[Any]]:
     return {event: groups for event, groups in ours.items() if groups}
 
 
-def set_hooks(document: Document, hooks: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+def set_hooks(document: Document, hooks: Mapping[str, Sequence[Any]], beside: Document | None = None) -> dict[str, Any]:
     """Return the document with `hooks` in place of our present hooks; all other hooks stay in place.
 
-    Without `hooks`, the document stays as it is. Raises Refused if our plugin is enabled in Claude Code: it brings the
-    same hooks, and each would run twice.
+    It gets the members `beside` unless it has others of that name. Without `hooks`, it stays as it is. Raises Refused
+    if our plugin is enabled in Claude Code: it brings the same hooks, and each would run twice.
     """
     if not hooks or find_hooks(document) == hooks:
         return dict(document)
@@ -288,7 +327,7 @@ def set_hooks(document: Document, hooks: Mapping[str, Sequence[Any]]) -> dict[st
         if not events[event]:
             del events[event]
     events |= {event: list(groups) for event, groups in hooks.items() if event not in events}
-    return {**document, "hooks": events}
+    return {**(beside or {}), **document, "hooks": events}
 
 
 def find_plugins(document: Document) -> dict[str, bool]:
@@ -296,10 +335,10 @@ def find_plugins(document: Document) -> dict[str, bool]:
     return {name: bool(on) for name, on in _member(document, "enabledPlugins").items() if _PLUGIN(name)}
 
 
-def remove_hooks(document: Document, *, empty: Mapping[str, Any]) -> dict[str, Any]:
+def remove_hooks(document: Document, *, empty: Document, beside: Document | None = None) -> dict[str, Any]:
     """Return the document without our hooks. Lists that become empty are removed, unless they are in `empty`.
 
-    `empty` is the document before the installation.
+    `empty` is the document before the installation. If no hooks are left, the members `beside` go as well.
     """
     ours = find_hooks(document)
     if not ours:
@@ -312,7 +351,8 @@ def remove_hooks(document: Document, *, empty: Mapping[str, Any]) -> dict[str, A
             del events[event]
     if events or "hooks" in empty:
         return {**document, "hooks": events}
-    return {key: value for key, value in document.items() if key != "hooks"}
+    added = {"hooks", *(beside or {}).keys() - empty.keys()}
+    return {key: value for key, value in document.items() if key not in added}
 
 
 def _events(document: Document) -> list[tuple[str, list[Any]]]:
@@ -324,8 +364,13 @@ def _events(document: Document) -> list[tuple[str, list[Any]]]:
 
 
 def _is_our_group(group: object) -> bool:
-    """Return whether every hook of a group starts this program; a group to which a person added hooks is not ours."""
-    hooks = cast("dict[str, object]", group).get("hooks") if isinstance(group, dict) else None
+    """Return whether every hook of a group starts this program; a group to which a person added hooks is not ours.
+
+    Some clients list single hooks instead of groups.
+    """
+    if not isinstance(group, dict) or "hooks" not in group:
+        return _is_our_hook(cast("object", group))
+    hooks = cast("dict[str, object]", group)["hooks"]
     return isinstance(hooks, list) and bool(hooks) and all(map(_is_our_hook, cast("list[object]", hooks)))  # pyright: ignore[reportUnknownArgumentType]
 
 

@@ -24,6 +24,7 @@ from mcp.shared.exceptions import MCPError
 
 from mcp_memory.core.errors import Refused
 from mcp_memory.core.text import one_line
+from mcp_memory.integrations.clients.programs import command_words
 
 SHORT_PATH = "/usr/bin:/bin:/usr/sbin:/sbin"
 """The PATH of programs started from a desktop on macOS, and the least on Linux."""
@@ -50,7 +51,7 @@ def expand_variables(text: str, environ: Mapping[str, str]) -> str:
 
 def environment(entry: Mapping[str, Any], *, from_desktop: bool, environ: Mapping[str, str]) -> dict[str, str]:
     """Return the variables to add to those that clients pass on: the entry's, and a short PATH for desktop programs."""
-    variables = cast("dict[str, Any]", entry.get("env") or {})
+    variables = cast("dict[str, Any]", entry.get("env") or entry.get("environment") or {})
     short = {"PATH": SHORT_PATH} if from_desktop and sys.platform != "win32" else {}
     return {**short, **{name: expand_variables(str(value), environ) for name, value in variables.items()}}
 
@@ -62,8 +63,7 @@ def check(entry: Mapping[str, Any], *, from_desktop: bool = False, folder: Path 
     """
     if not entry.get("command"):
         raise Refused("The entry names no command, so there is nothing to start.")
-    words = [str(entry.get("command", "")), *map(str, cast("list[Any]", entry.get("args") or []))]
-    command, *arguments = [expand_variables(word, os.environ) for word in words]
+    command, *arguments = [expand_variables(word, os.environ) for word in command_words(entry)]
     server = StdioServerParameters(
         command=command,
         args=arguments,

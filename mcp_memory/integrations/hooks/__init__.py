@@ -1,11 +1,15 @@
 """Commands that clients run at the events of a conversation, and the hook daemon that answers them.
 
-    command         the process that a client runs: asks the daemon, or starts it; never fails
-    daemon          the process that keeps the memory open
+    command         the process that a client runs: asks the daemon, or answers itself; never fails
+    own_answers     the answers of that process, from the store by words alone
+    daemon_process  the process of the daemon: its lock, its log, its new start while nobody asks
+    daemon          keeps the memory open and answers
     daemon_files    the files by which hook and daemon find each other; pending logs; the health of hooks
+    events          events as clients describe them, and the forms of answers
     answers         the answer to each event, and which texts each conversation's context already contains
     tool_outputs    offloads large tool outputs
-    transcripts     the clients' logs: followed as they grow, searched for earlier recalls
+    transcripts     the clients' logs, searched for earlier recalls
+    following       the clients' logs, read as they grow
 
 If anything fails here, the user's work continues and the log in the home says why.
 
@@ -21,6 +25,11 @@ from typing import Any
 
 from mcp_memory.integrations.clients.description import Kind, fill, hooks_described
 
+STABLE_TOKENS = 700
+"""The most tokens that are added at the start of a conversation, besides the canvas after a compaction."""
+NEEDED_TOKENS = 395
+"""The most tokens that are added to a prompt."""
+
 
 def kind_of(client: str, event: str) -> Kind | None:
     hooks = hooks_described(client)
@@ -33,7 +42,7 @@ def hooks_of(client: str, command: Sequence[str]) -> dict[str, Any]:
     `command` starts `mcp-memory`: a program and its arguments, with options such as `--home`.
     """
     hooks = hooks_described(client)
-    if hooks is None:
+    if hooks is None or hooks.entry is None:
         return {}
     entries: dict[str, Any] = {}
     for event, kind in hooks.events.items():

@@ -1,35 +1,43 @@
-"""Events of conversations: how clients describe them, what happens at each, and the answers to clients.
+"""What happens at each event of a conversation, and the answers to clients.
 
-A hook's input is parsed into a `HookEvent`; unknown fields are ignored. Text that a model was shown is not
-repeated until its context is compacted. A new daemon reads earlier recalls from the client's own log, so they need not
-be stored. All text stays within the budgets below; without relevant memories the answer is empty.
+Text that a model was shown is not repeated until its context is compacted. A new daemon reads earlier recalls from the
+client's own log, so they need not be stored. All text stays within the budgets below; without relevant memories the
+answer is empty.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, assert_never, cast
+from typing import TYPE_CHECKING, Any, assert_never
 
 import anyio.to_thread
 
 from mcp_memory.core.errors import McpMemoryError
 from mcp_memory.core.lru import LRU
-from mcp_memory.core.private_passages import without_private
+from mcp_memory.core.projects import project_of
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.core.types import NewTurn
-from mcp_memory.integrations.clients.description import Kind, PayloadFields, fill, hooks_described
-from mcp_memory.integrations.hooks import tool_outputs
+from mcp_memory.integrations.clients.description import Kind, hooks_described
+from mcp_memory.integrations.hooks import NEEDED_TOKENS, STABLE_TOKENS, tool_outputs
 from mcp_memory.integrations.hooks.daemon_files import DaemonFiles, PendingLog
-from mcp_memory.integrations.hooks.tool_outputs import ToolResponse
-from mcp_memory.integrations.hooks.transcripts import AFTER_A_TURN, AT_THE_END, LogFollower, recalled_before
+from mcp_memory.integrations.hooks.events import (
+    MAX_CHARS,
+    PROMPT_CHARS,
+    HookEvent,
+    context_answer,
+    output_answer,
+    recording_notice,
+)
+from mcp_memory.integrations.hooks.following import AFTER_A_TURN, AT_THE_END, LogFollower
+from mcp_memory.integrations.hooks.transcripts import recalled_before
 from mcp_memory.integrations.importers.agent_logs import extract_summary
+from mcp_memory.integrations.importers.conversations import store_conversation
 from mcp_memory.integrations.importers.log_lines import summary_id
-from mcp_memory.integrations.importers.records import session_name
 from mcp_memory.integrations.project_files import store_project_files
 from mcp_memory.longterm.attachments import typed_text
 from mcp_memory.longterm.turns import SUMMARY, recall_block
@@ -40,91 +48,7 @@ if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HookEvent:
-    """An event of a conversation. `log` is the client's log of the conversation, which may not exist yet."""
-
-    kind: Kind
-    name: str
-    """The client's name of the event."""
-    client: str
-    conversation: str
-    """The client's id of the conversation."""
-    log: Path | None
-    folder: str = ""
-    """The folder in which the client runs, empty if unknown."""
-    source: str = ""
-    """How the conversation starts: `startup`, `resume`, `clear`, `compact`, `fork`."""
-    text: str = ""
-    """The prompt as the client reported it, or the summary of a compaction; without private passages."""
-    call: ToolResponse | None = None
-
-    @property
-    def session(self) -> str:
-        """The session of the conversation in this memory."""
-        return session_name(self.client, self.conversation)
-
-
-def parse_event(client: str, name: str, payload: object) -> HookEvent | None:
-    """Parse a hook's input; None for an unknown client or event, without a conversation, and for sub-agents.
-
-    Events of sub-agents are ignored: their contexts are short, their tools few, and they do not talk to the user.
-    """
-    hooks = hooks_described(client)
-    if not isinstance(payload, dict) or hooks is None or name not in hooks.events:
-        return None
-    values, fields = cast("dict[str, Any]", payload), hooks.fields
-    kind = hooks.events[name]
-    conversation, log = hooks.conversation(values)
-    if not conversation or values.get(fields.subagent):
-        return None
-    text = values.get(fields.prompt) if kind == "prompt" else values.get(fields.summary) if kind == "compacted" else ""
-    return HookEvent(
-        kind=kind,
-        name=name,
-        client=client,
-        conversation=conversation,
-        log=log,
-        folder=folder if isinstance(folder := values.get(fields.folder), str) else "",
-        source=str(values.get(fields.source) or ""),
-        text=without_private(text) if isinstance(text, str) else "",
-        call=_parse_call(client, fields, values) if kind == "tool" else None,
-    )
-
-
-def _parse_call(client: str, fields: PayloadFields, values: Mapping[str, Any]) -> ToolResponse | None:
-    tool, id = values.get(fields.tool), values.get(fields.call)
-    if not isinstance(tool, str) or fields.response not in values:
-        return None
-    return ToolResponse(
-        client=client,
-        tool=tool,
-        arguments=values.get(fields.arguments),
-        id=id if isinstance(id, str) else None,
-        response=values[fields.response],
-    )
-
-
-def context_answer(event: HookEvent, text: str) -> dict[str, Any] | None:
-    """Return the answer that adds a text to the model's context; None if the client adds none at this event."""
-    hooks = hooks_described(event.client)
-    template = hooks and hooks.context.get(event.kind)
-    return fill(template, {"event": event.name, "text": text}) if template else None
-
-
-def output_answer(event: HookEvent, response: object) -> dict[str, Any] | None:
-    """Return the answer that replaces a tool's response; None if the client replaces none."""
-    hooks = hooks_described(event.client)
-    template = hooks and hooks.replaced
-    return fill(template, {"event": event.name, "response": response}) if template else None
-
-
-STABLE_TOKENS = 700
 CANVAS_TOKENS = 1_000
-NEEDED_TOKENS = 395
-MAX_CHARS = 9_500
-"""Claude Code writes longer texts (from 10,000 characters) to a file, and the model sees only the beginning."""
-_PROMPT_CHARS = 4_000
 _MAX_SESSIONS = 256  # sessions whose shown texts are kept in memory; for others, the log is read again
 _BEGINNINGS = ("startup", "clear")
 _LOCAL = ("bundled", "fastembed:", "model2vec:")
@@ -133,15 +57,17 @@ _LOCAL = ("bundled", "fastembed:", "model2vec:")
 # --- texts for the model ----------------------------------------------------------------------------
 
 
-async def opening_text(memory: Memory, session: str, *, source: str, recorded: bool, shown: Sequence[str] = ()) -> str:
+async def opening_text(
+    memory: Memory, session: str, *, source: str, recorded: bool, project: str | None = None, shown: Sequence[str] = ()
+) -> str:
     """Return the text to inject at the start of a conversation, without the parts that the model was already `shown`.
 
     After a compaction it includes the canvas of the session.
     """
-    parts = [_recording_notice(session)] if recorded else []
+    parts = [recording_notice(session)] if recorded else []
     if recorded and source in _BEGINNINGS and (note := await memory.undistilled()):
         parts = [f"{parts[0]} {note}"]
-    start = await memory.recall_stable(session=session, budget_tokens=STABLE_TOKENS)
+    start = await memory.recall_stable(session=session, project=project, budget_tokens=STABLE_TOKENS)
     parts += [block for block in (start.stable, start.dynamic) if block]
     if source == "compact" and await memory.active_canvas(session):
         view = await memory.fold_canvas(session=session, budget_tokens=CANVAS_TOKENS)
@@ -152,17 +78,16 @@ async def opening_text(memory: Memory, session: str, *, source: str, recorded: b
     return "\n\n".join(part for part in parts if part not in already_shown)
 
 
-def _recording_notice(session: str) -> str:
-    return (
-        f"This conversation is recorded in memory by itself, as session {session}. Do not call record_turns for it; "
-        "pass that session to recall, offload_tool_result and fold_canvas, not to a search, which would look only here."
-    )
-
-
-async def recall_beyond_context(memory: Memory, session: str, prompt: str, *, shown: Sequence[str]) -> str:
+async def recall_beyond_context(
+    memory: Memory, session: str, prompt: str, *, project: str | None = None, shown: Sequence[str]
+) -> str:
     """Return memories that are relevant to a prompt and not in its context (`shown`); often empty."""
     recall = await memory.recall_beyond(
-        prompt[:_PROMPT_CHARS], known="\n".join(shown), session=session, budget_tokens=NEEDED_TOKENS
+        prompt[:PROMPT_CHARS],
+        known="\n".join(shown),
+        session=session,
+        project=project,
+        budget_tokens=NEEDED_TOKENS,
     )
     return recall.dynamic if len(recall.dynamic) <= MAX_CHARS else ""
 
@@ -222,16 +147,11 @@ class Conversations:
     def __init__(self, memory: Callable[[], Awaitable[Memory]], files: DaemonFiles) -> None:
         self._memory = memory
         self._shown = LRU[str, list[str]](_MAX_SESSIONS)
+        self._waiting = LRU[str, dict[Kind, str]](_MAX_SESSIONS)
         self._is_warm = False
         self._live: set[str] = set()
-        self._some_ended = False
         self.following = LogFollower(memory, files)
         self.background = set[asyncio.Task[None]]()
-
-    @property
-    def all_ended(self) -> bool:
-        """Whether some conversations have ended and none continues."""
-        return self._some_ended and not self._live
 
     async def answer(self, event: HookEvent) -> HookAnswer:
         """Process an event and return the answer. Raises the errors of Memory; unfinished work is repeated later."""
@@ -247,14 +167,18 @@ class Conversations:
                 if not typed:
                     return HookAnswer()
                 shown = list(await self._shown_texts(event))
-                text = await recall_beyond_context(await self._memory(), event.session, typed, shown=shown)
-                return _answer_with_text(event, text)
+                text = await recall_beyond_context(
+                    await self._memory(), event.session, typed, project=await _project_of(event), shown=shown
+                )
+                return self._answer_with_text(event, text)
             case "tool":
+                answer = self._answer_with_text(event, "")
                 if event.call is None:
-                    return HookAnswer()
+                    return answer
                 memory = await self._memory()
                 response = await tool_outputs.offload_output(memory, event.session, event.call, log=event.log)
-                return HookAnswer(json=None if response is None else output_answer(event, response))
+                replaced = None if response is None else output_answer(event, response)
+                return replace(answer, json={**(answer.json or {}), **replaced}) if replaced else answer
             case "compacting":
                 await self._follow(event, AT_THE_END, flushed=True)
             case "compacted":
@@ -265,10 +189,10 @@ class Conversations:
             case "stop":
                 await self._follow(event, AFTER_A_TURN)
             case "end":
-                self._some_ended = True
                 await self._follow(event, AT_THE_END, flushed=True)
                 self._live.discard(event.session)
                 self._shown.pop(event.session)
+                self._waiting.pop(event.session)
             case _:
                 assert_never(event.kind)
         return HookAnswer()
@@ -283,18 +207,46 @@ class Conversations:
         if answer.shown_text:
             self._shown.get_or_put(event.session, list[str]).append(answer.shown_text)
 
+    def forget_shown(self, event: HookEvent) -> None:
+        """Read from the client's log again what was shown, since the hook may have answered itself."""
+        self._shown.pop(event.session)
+
     async def _start(self, event: HookEvent) -> HookAnswer:
         memory = await self._memory()
-        if event.source not in ("resume", "fork"):
+        hooks = hooks_described(event.client)
+        if event.source not in ("resume", "fork") or not (hooks and hooks.keeps_context):
             self._shown.put(event.session, [])
         shown = list(await self._shown_texts(event))
+        recorded = event.log is not None or bool(hooks and hooks.hands_over)
         text = await opening_text(
-            memory, event.session, source=event.source, recorded=event.log is not None, shown=shown
+            memory,
+            event.session,
+            source=event.source,
+            recorded=recorded,
+            project=await _project_of(event),
+            shown=shown,
         )
         task = asyncio.create_task(self._prepare(memory, event))
         self.background.add(task)
         task.add_done_callback(self.background.discard)
-        return _answer_with_text(event, text)
+        return self._answer_with_text(event, text)
+
+    def _answer_with_text(self, event: HookEvent, text: str) -> HookAnswer:
+        """Return the answer that adds a text to the context, with those that wait for it.
+
+        If the client adds none at this event, the text waits for the next event at which it does, in place of an
+        earlier text of the same kind of event.
+        """
+        waiting = self._waiting.get_or_put(event.session, dict[Kind, str])
+        if text:
+            waiting[event.kind] = text
+        if not waiting or not event.adds_context:
+            return HookAnswer()
+        self._waiting.pop(event.session)
+        shown = "\n\n".join(waiting.values())
+        hooks = hooks_described(event.client)
+        stays = bool(hooks and (hooks.keeps_context or event.kind == "start"))
+        return HookAnswer(json=context_answer(event, shown), shown_text=shown if stays else "")
 
     async def _prepare(self, memory: Memory, event: HookEvent) -> None:
         """At the first start, warm up and follow grown logs; read the files of the project. Errors are only logged."""
@@ -319,8 +271,23 @@ class Conversations:
 
     async def _follow(self, event: HookEvent, delays: tuple[float, ...], *, flushed: bool = False) -> None:
         if event.log is not None:
-            note = PendingLog(log=str(event.log), client=event.client, conversation=event.conversation, flushed=flushed)
+            note = PendingLog(
+                log=str(event.log),
+                client=event.client,
+                conversation=event.conversation,
+                flushed=flushed,
+                folder=event.folder,
+            )
             await self.following.schedule(note, delays)
+            return
+        if event.transcript is not None:
+            async with self.following.storing:
+                memory = await self._memory()
+                await store_conversation(memory, event.client, event.session, event.transcript)
+                if project := await _project_of(event):
+                    await memory.note_project(event.session, project)
+        if flushed:
+            await (await self._memory()).flush(event.session)
 
     async def _follow_grown(self, memory: Memory) -> None:
         """Follow logs that have grown without an event, as when the client or the machine crashed."""
@@ -331,9 +298,8 @@ class Conversations:
                 await self.following.schedule(PendingLog(log=log.path, client=log.client, conversation=""), _LATER)
 
 
-def _answer_with_text(event: HookEvent, text: str) -> HookAnswer:
-    answer = context_answer(event, text) if text else None
-    return HookAnswer(json=answer, shown_text=text if answer else "")
+async def _project_of(event: HookEvent) -> str | None:
+    return await anyio.to_thread.run_sync(project_of, Path(event.folder)) if event.folder else None
 
 
 def _size(path: Path) -> int:

@@ -1,24 +1,30 @@
-"""The process that a client runs at an event: asks the hook daemon, or starts it, and never fails.
+"""The process that a client runs at an event: asks the hook daemon, or answers itself, and never fails.
 
-It sends one question and waits for one answer, within a time limit; after that it prints nothing and the user's work
-continues. Events that only capture are acknowledged once noted, and processed by the daemon later. If no daemon is
-ready in time, the hook leaves a note (which conversation, which log, none of its words) for the next daemon. It makes
-no decisions, and passes its input on unread.
+It sends one question and waits for one answer, within a time limit. A start or a prompt that gets none is answered
+here, from the store and by words alone (`own_answers`); a prompt does not even wait for a daemon to start. Events that
+only capture are acknowledged once noted, and processed by the daemon later; without a daemon, the hook leaves a note
+(which conversation, which log, none of its words) for the next one. If there is no answer at all, nothing is printed
+and the user's work continues. How it ended is recorded (`core.hook_outcomes`).
 
-Standard library only: `mcp-memory hook` loads click and this.
+Standard library only, unless it has to answer itself: `mcp-memory hook` loads click and this.
 """
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import socket
 import sys
 import time
+from collections.abc import Mapping
 from io import BufferedRWPair
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from mcp_memory.core.config_file import PREFIX, read_config
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.hook_outcomes import By, record
 from mcp_memory.core.private_files import touch
 from mcp_memory.integrations.clients.description import Kind, hooks_described
 from mcp_memory.integrations.hooks import kind_of
@@ -38,8 +44,12 @@ if TYPE_CHECKING:
     from subprocess import Popen
 
 _LIMIT_S = 1.0
+"""Seconds that a hook waits for the daemon."""
+_LIMITS_S: Mapping[Kind | None, float] = {"tool": 8.0}
+_ALONE_S = 1.2
+"""The same for a prompt or a start that the hook can answer itself, within 2 s together."""
 _STARTING_S = 3.0
-"""How long a hook waits for a new daemon if its answer goes to the model."""
+"""The same for a new daemon, if nobody else can answer: the memory is in PostgreSQL."""
 _PROVING_S = 0.3
 _PROOF_BYTES = 200
 _POLL_S = 0.02
@@ -49,54 +59,99 @@ _FLUSHING = frozenset[Kind | None]({"end", "compacting"})
 _CAPTURING = frozenset[Kind | None]({"stop", "end", "compacting", "compacted"})
 
 
-class _DaemonTimeout(Exception):
-    """The daemon is running but has not answered in time."""
+class _NoAnswer(Exception):
+    """The daemon does not run or did not answer; the message is the cause, for people."""
+
+
+class Reply(NamedTuple):
+    """What the client gets, and how it came about."""
+
+    content: bytes
+    by: By
+    cause: str = ""
+    """Why the daemon did not answer; empty if it did."""
+    starts_daemon: bool = False
+    """Whether a daemon is to be started for the next hook."""
 
 
 def run(event: str, client: str, home: Path | None, space: str | None) -> None:
-    """Read an event's input from standard input and print the daemon's answer. Never raises, prints nothing else."""
+    """Read an event's input from standard input and print the answer. Never raises, prints nothing else."""
     try:
-        sys.stdout.buffer.write(answer(event, client, sys.stdin.buffer.read(), home=home, space=space))
+        began = time.monotonic()
+        payload = sys.stdin.buffer.read()
+        files = daemon_files(home, space)
+        if files is None:
+            return
+        reply = answer(files, event, client, payload)
+        sys.stdout.buffer.write(reply.content)
         sys.stdout.buffer.flush()
+        took = time.monotonic() - began
+        if reply.starts_daemon:
+            start_in_background(files)
+        kind = kind_of(client, event)
+        if kind in _ANSWERED or (kind == "tool" and reply.by == "nothing"):
+            record(files.home, str(kind), reply.by, seconds=took, cause=reply.cause)
     except Exception:  # noqa: BLE001 the user's work must continue
         return
 
 
-def answer(event: str, client: str, payload: bytes, *, home: Path | None = None, space: str | None = None) -> bytes:
-    """Ask the daemon, starting it if needed, and return its answer; empty without an answer in time.
+def answer(files: DaemonFiles, event: str, client: str, payload: bytes) -> Reply:
+    """Ask the daemon, starting it if needed, and return its answer, or else that of this process.
 
     Without an answer, an event that only captures leaves a note for the next daemon.
     """
-    files = daemon_files(home, space)
-    if files is None:
-        return b""
     kind = kind_of(client, event)
     began = time.monotonic()
+    can_answer = kind in _ANSWERED and _is_embedded(files)
+    limit = _ALONE_S if can_answer else _LIMITS_S.get(kind, _LIMIT_S)
     question = json.dumps({"event": event, "client": client}).encode() + b"\n" + payload
+    starts_daemon = False
     try:
-        reply = _ask(files, question, began + _LIMIT_S)
-        if reply is None:
-            reply = _start_and_ask(files, question, began + (_STARTING_S if kind in _ANSWERED else _LIMIT_S))
-    except _DaemonTimeout:
-        reply = None
-    if reply is None and kind in _CAPTURING:
+        content = _ask(files, question, began + limit)
+        if content is None and can_answer and kind == "prompt":
+            starts_daemon = True
+            raise _NoAnswer("the daemon did not run")
+        if content is None:
+            starting = _STARTING_S if kind in _ANSWERED and not can_answer else limit
+            content = _start_and_ask(files, question, began + starting)
+        return Reply(content, "daemon")
+    except _NoAnswer as error:
+        cause = str(error)
+    if can_answer:
+        gc.disable()  # this process ends soon
+        try:
+            from mcp_memory.integrations.hooks.own_answers import own_answer
+
+            return Reply(own_answer(files, client, event, payload), "words", cause, starts_daemon)
+        except Exception as error:  # noqa: BLE001 the user's work must continue
+            cause = f"{cause}, and reading the store failed ({type(error).__name__})"
+    if kind in _CAPTURING:
         _leave_note(files, client, payload, flushed=kind in _FLUSHING)
-    return reply or b""
+    return Reply(b"", "nothing", cause, starts_daemon)
+
+
+def _is_embedded(files: DaemonFiles) -> bool:
+    """Return whether the memory is a file in the home, by the settings; also if `config.toml` cannot be read."""
+    try:
+        return not (os.environ.get(f"{PREFIX}STORE") or read_config(files.home).get("store"))
+    except InvalidInput:
+        return True
 
 
 def _leave_note(files: DaemonFiles, client: str, payload: bytes, *, flushed: bool) -> None:
-    hooks = hooks_described(client)
-    conversation, log = hooks.conversation(json.loads(payload)) if hooks else ("", None)
-    if log is not None:
+    hooks, values = hooks_described(client), json.loads(payload)
+    conversation, log = hooks.conversation(values) if hooks else ("", None)
+    if hooks and log is not None:
         make_folders(files)
-        PendingLog(log=str(log), client=client, conversation=conversation, flushed=flushed).save(files)
+        folder = hooks.folder(values)
+        PendingLog(log=str(log), client=client, conversation=conversation, flushed=flushed, folder=folder).save(files)
 
 
 # --- asking -----------------------------------------------------------------------------------------
 
 
 def _ask(files: DaemonFiles, question: bytes, deadline: float) -> bytes | None:
-    """Ask the daemon and return its answer; None without a daemon. Raises _DaemonTimeout without a timely answer."""
+    """Ask the daemon and return its answer; None without a daemon. Raises _NoAnswer if it is late or failed."""
     endpoint = DaemonEndpoint.read(files.file)
     if endpoint is None:
         return None
@@ -105,8 +160,9 @@ def _ask(files: DaemonFiles, question: bytes, deadline: float) -> bytes | None:
             wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # otherwise each answer takes 40 ms longer
             if not _is_proven(wire, endpoint.token):
                 return None
-            wire.settimeout(max(deadline - time.monotonic(), _POLL_S))
-            return _exchange(wire.makefile("rwb"), question)
+            left = max(deadline - time.monotonic(), _POLL_S)
+            wire.settimeout(left)
+            return _exchange(wire.makefile("rwb"), question, left)
     except (OSError, ValueError):
         return None
 
@@ -134,16 +190,18 @@ def _read_line(wire: socket.socket, deadline: float) -> bytes:
     return line
 
 
-def _exchange(stream: BufferedRWPair, question: bytes) -> bytes:
+def _exchange(stream: BufferedRWPair, question: bytes, limit: float) -> bytes:
     """Send the question, return the answer and acknowledge it, so that the daemon knows that it arrived in time."""
     try:
         stream.write(b"%d\n" % len(question))
         stream.write(question)
         stream.flush()
         length = int(stream.readline(20))
+        if length < 0:
+            raise _NoAnswer("the daemon was busy or failed, see hooks.log")
         reply = stream.read(length)
     except TimeoutError:
-        raise _DaemonTimeout from None
+        raise _NoAnswer(f"the daemon did not answer within {limit:.1f} s") from None
     if len(reply) < length:
         raise OSError("the daemon closed the connection")
     stream.write(ACKNOWLEDGED)
@@ -154,24 +212,44 @@ def _exchange(stream: BufferedRWPair, question: bytes) -> bytes:
 # --- starting ---------------------------------------------------------------------------------------
 
 
-def _start_and_ask(files: DaemonFiles, question: bytes, deadline: float) -> bytes | None:
-    """Start a daemon, ask it and return its answer; None if it does not start in time. Raises as `_ask` does."""
-    folder = next(above for above in (files.folder, *files.folder.parents) if above.exists())
-    if not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)) or _failed_lately(files):
-        return None
-    try:
-        make_folders(files)  # here and not in the daemon, which may start after the home was deleted
-    except OSError:
-        return None
-    process = _start(files, folder)
+def _start_and_ask(files: DaemonFiles, question: bytes, deadline: float) -> bytes:
+    """Start a daemon, ask it and return its answer. Raises _NoAnswer if it does not start or answer in time."""
+    began = time.monotonic()
+    process = _start(files)
     while time.monotonic() < deadline and not process.poll():  # exit code 0: another daemon was first, and will answer
         time.sleep(_POLL_S)
         reply = _ask(files, question, deadline)
         if reply is not None:
             return reply
-    if files.folder.is_dir():
-        touch(files.failed)
-    return None
+    if process.poll():
+        if files.folder.is_dir():
+            touch(files.failed)
+        raise _NoAnswer("the daemon failed to start, see hooks.log")
+    raise _NoAnswer(f"the daemon did not start within {time.monotonic() - began:.1f} s")
+
+
+def start_in_background(files: DaemonFiles) -> None:
+    """Start a daemon for later hooks, unless one runs, is starting or has failed just now. Never raises."""
+    from mcp_memory.core.process_registry import try_lock
+
+    try:
+        if files.lock.exists():
+            with files.lock.open("ab") as lock:
+                if not try_lock(lock.fileno(), shared=False):
+                    return
+        _start(files)
+    except (OSError, _NoAnswer):
+        return
+
+
+def start_if_used(home: Path | None, space: str | None) -> None:
+    """Start the daemon in the background if hooks with these settings were answered before, and the store is a file.
+
+    A server calls this as it starts, because clients start their servers before the first prompt.
+    """
+    files = daemon_files(home, space)
+    if files is not None and files.lock.exists() and _is_embedded(files):
+        start_in_background(files)
 
 
 def _failed_lately(files: DaemonFiles) -> bool:
@@ -182,17 +260,29 @@ def _failed_lately(files: DaemonFiles) -> bool:
         return False
 
 
-def _start(files: DaemonFiles, folder: Path) -> Popen[bytes]:
-    """Start a detached daemon, which outlives this hook, its terminal and its client."""
+def _start(files: DaemonFiles) -> Popen[bytes]:
+    """Start a detached daemon, which outlives this hook, its terminal and its client.
+
+    Raises _NoAnswer if the home cannot be written to, or if a daemon failed to start just now.
+    """
     import subprocess
 
+    folder = next(above for above in (files.folder, *files.folder.parents) if above.exists())
+    if not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)):
+        raise _NoAnswer("the home cannot be written to")
+    if _failed_lately(files):
+        raise _NoAnswer("the daemon failed to start a moment ago, see hooks.log")
+    try:
+        make_folders(files)  # here and not in the daemon, which may start after the home was deleted
+    except OSError:
+        raise _NoAnswer("the home cannot be written to") from None
     detached = 0x00000208 if os.name == "nt" else 0  # DETACHED_PROCESS, CREATE_NEW_PROCESS_GROUP
     return subprocess.Popen(
         [
             sys.executable,
             "-P",
             "-m",
-            "mcp_memory.integrations.hooks.daemon",
+            "mcp_memory.integrations.hooks.daemon_process",
             str(files.home),
             files.space or "",
             files.key,

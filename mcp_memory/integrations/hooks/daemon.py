@@ -1,43 +1,36 @@
 """The hook daemon: keeps the memory open, so that a hook's answer takes milliseconds instead of a second.
 
-Each home and settings key has one daemon, with a file lock that the system releases however the daemon ends. A hook
-starts it. It ends shortly after its last conversation, after a quarter of an hour without a question,
-when its endpoint file is gone or replaced, or on SIGTERM. Logs to be read are noted on disk until they are read, so the
-next daemon finishes the work. It never calls a model to extract: that is a server's job.
+It ends after `hooks_idle_hours` without a question, when its endpoint file is gone or replaced, or on SIGTERM. After
+ten minutes without a question it closes the memory, and its process starts afresh (`daemon_process`): Python does not
+give the room of a model back to the system. Logs to be read are noted on disk until they are read, so the next daemon
+finishes the work. It never calls a model to extract: that is a server's job.
 """
 
 from __future__ import annotations
 
 import asyncio
-import io
 import json
 import logging
-import logging.handlers
 import os
-import re
 import secrets
 import signal
-import sys
 import time
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from functools import partial
-from pathlib import Path
-from typing import IO
 
 import anyio.to_thread
 
 from mcp_memory import __version__
 from mcp_memory.core.config import load_settings
 from mcp_memory.core.errors import HomeGone, McpMemoryError, StoreUnavailable
-from mcp_memory.core.logs import SafeText, set_up
-from mcp_memory.core.private_files import open_private, opener
-from mcp_memory.core.process_registry import try_lock
+from mcp_memory.core.logs import SafeText
 from mcp_memory.core.regular_files import OpenedFolder, remove_own
 from mcp_memory.integrations.hooks import Kind
-from mcp_memory.integrations.hooks.answers import Conversations, HookAnswer, HookEvent, parse_event
+from mcp_memory.integrations.hooks.answers import Conversations, HookAnswer
 from mcp_memory.integrations.hooks.daemon_files import (
     ACKNOWLEDGED,
+    NO_ANSWER,
     PROTOCOL,
     DaemonEndpoint,
     DaemonFiles,
@@ -47,7 +40,8 @@ from mcp_memory.integrations.hooks.daemon_files import (
     pending_logs,
     proof,
 )
-from mcp_memory.integrations.hooks.transcripts import wait_at_most
+from mcp_memory.integrations.hooks.events import HookEvent, parse_input
+from mcp_memory.integrations.hooks.following import wait_at_most
 from mcp_memory.service.memory import Memory, open_memory
 
 logger = logging.getLogger(__name__)
@@ -64,7 +58,13 @@ class DaemonMemory:
         self._stack = stack
         stack.callback(self._home.close)
         self._opening: asyncio.Task[Memory] | None = None
+        self._opened_at = 0.0
         self._rests_until = 0.0
+
+    @property
+    def open_for(self) -> float:
+        """Seconds since the memory was opened; 0 if it is not open."""
+        return 0.0 if self._opening is None else time.monotonic() - self._opened_at
 
     async def memory(self) -> Memory:
         """Open the memory if needed, and return it. Raises the errors of opening, then StoreUnavailable for a while.
@@ -78,6 +78,7 @@ class DaemonMemory:
             if asyncio.get_running_loop().time() < self._rests_until:
                 raise StoreUnavailable("The store could not be opened a moment ago; it is tried again in a minute.")
             self._opening = asyncio.create_task(self._open())
+            self._opened_at = time.monotonic()
         return await asyncio.shield(self._opening)
 
     async def _open(self) -> Memory:
@@ -92,88 +93,41 @@ class DaemonMemory:
             raise
 
 
-IDLE_S = 900.0
-_AFTER_THE_LAST_S = 1.5
-"""`/clear` ends a conversation and starts another within this time."""
+RESTING_S = 600.0
+"""Seconds without a question after which the memory is closed."""
 _LOOKING_S = 0.5
-_LOCKING_S = 5.0
 _FINISHING_S = 30.0
 _PROVING_S = 2.0
-_WAITING_S: Mapping[Kind, float] = {"start": 2.8, "prompt": 2.8, "tool": 0.9}
-"""Seconds until an answer is late: a little less than the hook waits."""
+_WAITING_S: Mapping[Kind, float] = {"start": 2.8, "prompt": 2.8, "tool": 7.8}
+"""Seconds until an answer is late: a little less than the hook waits at most."""
 _NOTING_S = 0.2
 """The same for other hooks, which wait only until the pending log is noted."""
 _MAX_QUESTION = 2**28
-_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
-_LOG_BYTES = 200_000
 
 
-def main(arguments: list[str]) -> int:
-    """Run the daemon for these arguments (home, space or "", settings key), and return the exit code."""
-    home, space, key = arguments
-    files = DaemonFiles(Path(home), space or None, key)
-    if not files.waiting.is_dir():  # the hook created it; the home was deleted since
-        return 0
-    lock = _acquire_lock(files)
-    if lock is None:
-        return 0
-    set_up(handler=_log_handler(files.log))
-    with lock:
-        try:
-            asyncio.run(serve(files))
-        except Exception:
-            logger.exception("the hooks stopped, by a fault of this program")
-            return 1
-    return 0
+async def serve(files: DaemonFiles, *, silent: float = 0.0) -> float | None:
+    """Answer hooks until there is nothing more to do, then close the memory.
 
-
-def _log_handler(log: Path) -> logging.Handler:
-    """Return the handler of the log; a null handler if a pipe or device is in its place, which `health` reports."""
-    if log.exists() and not (log.is_file() or log.is_dir()):
-        return logging.NullHandler()
-    return _PrivateLog(log, maxBytes=_LOG_BYTES, backupCount=1, encoding="utf-8")
-
-
-class _PrivateLog(logging.handlers.RotatingFileHandler):
-    def _open(self) -> io.TextIOWrapper:
-        return io.TextIOWrapper(open_private(Path(self.baseFilename), "ab"), encoding=self.encoding)
-
-
-def _acquire_lock(files: DaemonFiles) -> IO[bytes] | None:
-    """Lock the lock file and return it; None if another process keeps the lock."""
-    file = io.FileIO(files.lock, "ab", opener=opener)
-    until = time.monotonic() + _LOCKING_S
-    while not _try_lock(file):
-        # The holder may be about to end: then its endpoint file is gone, and the next hook waits for us.
-        if DaemonEndpoint.read(files.file) is not None or time.monotonic() > until:
-            file.close()
-            return None
-        time.sleep(0.05)
-    return file
-
-
-def _try_lock(file: IO[bytes]) -> bool:
-    try:
-        return try_lock(file.fileno(), shared=False)
-    except OSError:  # a file system without locks
-        return False
-
-
-async def serve(files: DaemonFiles) -> None:
-    """Answer hooks until there is nothing more to do."""
+    `silent` is how many seconds the process before this one had no question. Returns None at the end, or the seconds
+    without a question if the process is to start afresh.
+    """
     async with AsyncExitStack() as stack:
-        daemon = HookDaemon(files, DaemonMemory(files, stack))
+        daemon = HookDaemon(files, DaemonMemory(files, stack), silent=silent)
         await daemon.run()
+    return daemon.silent if daemon.is_resting else None
 
 
 class HookDaemon:
     """Answers hooks on a loopback port, and ends when it is no longer needed."""
 
-    def __init__(self, files: DaemonFiles, store: DaemonMemory) -> None:
+    def __init__(self, files: DaemonFiles, store: DaemonMemory, *, silent: float = 0.0) -> None:
         self._files = files
+        self._store = store
+        self._rests = False
         self._token = secrets.token_hex(16)
         self._ending = asyncio.Event()
-        self._heard = time.monotonic()
+        self._heard = time.monotonic() - silent
+        self._idle_s = _idle_seconds(files)
         self._overdue = set[asyncio.Task[HookAnswer]]()
         self._conversations = Conversations(store.memory, files)
 
@@ -215,10 +169,21 @@ class HookDaemon:
         endpoint = DaemonEndpoint.read(self._files.file)
         return endpoint is not None and endpoint.token == self._token
 
+    @property
+    def is_resting(self) -> bool:
+        """Whether it ends only to start afresh without an open memory."""
+        return self._rests and not self._ending.is_set()
+
+    @property
+    def silent(self) -> float:
+        """Seconds since the last question."""
+        return time.monotonic() - self._heard
+
     def _should_end(self) -> bool:
-        silent = time.monotonic() - self._heard
-        alone = self._conversations.all_ended and silent > _AFTER_THE_LAST_S
-        return self._ending.is_set() or alone or silent > IDLE_S or not self._owns_endpoint()
+        if self._ending.is_set() or self.silent > self._idle_s or not self._owns_endpoint():
+            return True
+        self._rests = min(self._store.open_for, self.silent) > RESTING_S
+        return self._rests
 
     # --- one hook -----------------------------------------------------------------------------------
 
@@ -247,36 +212,42 @@ class HookDaemon:
         self._heard = time.monotonic()
         event = await anyio.to_thread.run_sync(_parse_question, question)
         answer = HookAnswer() if event is None else await self._answer_in_time(event)
-        reply = json.dumps(answer.json).encode() if answer.json else b""
-        writer.write(b"%d\n" % len(reply) + reply)
-        await writer.drain()
-        if event is not None and answer.shown_text:
-            async with asyncio.timeout(_PROVING_S):
-                if await reader.readexactly(len(ACKNOWLEDGED)) == ACKNOWLEDGED:
-                    self._conversations.note_delivered(event, answer)
+        reply = json.dumps(answer.json).encode() if answer and answer.json else b""
+        try:
+            writer.write(NO_ANSWER if answer is None else b"%d\n" % len(reply) + reply)
+            await writer.drain()
+            if event is not None and answer and event.kind in ("start", "prompt"):
+                async with asyncio.timeout(_PROVING_S):
+                    if await reader.readexactly(len(ACKNOWLEDGED)) == ACKNOWLEDGED:
+                        self._conversations.note_delivered(event, answer)
+                        return
+        except (OSError, EOFError, TimeoutError):
+            pass  # the hook has given up, and answered itself
+        if event is not None and event.kind in ("start", "prompt"):
+            self._conversations.forget_shown(event)
 
-    async def _answer_in_time(self, event: HookEvent) -> HookAnswer:
-        """Return the answer if it is ready while its hook waits, else an empty answer; the work then continues.
+    async def _answer_in_time(self, event: HookEvent) -> HookAnswer | None:
+        """Return the answer if it is ready while its hook waits, else None; the work then continues.
 
-        While earlier work is late, tool outputs are not processed at all.
+        None too if it failed. While earlier work is late, tool outputs are not processed at all.
         """
         if event.kind == "tool" and self._overdue:
-            return HookAnswer()  # the store is too slow now
+            return None  # the store is too slow now
         task = asyncio.create_task(self._conversations.answer(event))
         await asyncio.wait({task}, timeout=_WAITING_S.get(event.kind, _NOTING_S))
         if not task.done():
             self._overdue.add(task)
             task.add_done_callback(partial(self._on_late_answer, event))
-            return HookAnswer()
+            return None if event.kind in _WAITING_S else HookAnswer()
         return self._result_of(event, task)
 
     def _on_late_answer(self, event: HookEvent, task: asyncio.Task[HookAnswer]) -> None:
         self._overdue.discard(task)
         self._result_of(event, task)
 
-    def _result_of(self, event: HookEvent, task: asyncio.Task[HookAnswer]) -> HookAnswer:
+    def _result_of(self, event: HookEvent, task: asyncio.Task[HookAnswer]) -> HookAnswer | None:
         if task.cancelled():
-            return HookAnswer()
+            return None
         match task.exception():
             case None:
                 return task.result()
@@ -284,21 +255,22 @@ class HookDaemon:
                 logger.warning("%s: %s", SafeText(event.name), error)
             case error:
                 logger.error("%s failed, by a fault of this program", SafeText(event.name), exc_info=error)
-        return HookAnswer()
+        return None
+
+
+def _idle_seconds(files: DaemonFiles) -> float:
+    """Return the setting `hooks_idle_hours` in seconds; its default if the settings are wrong, which answers report."""
+    try:
+        return 3600 * load_settings(home=files.home, space=files.space).hooks_idle_hours
+    except McpMemoryError:
+        return 3600 * 12.0
 
 
 def _parse_question(question: bytes) -> HookEvent | None:
     head, _, payload = question.partition(b"\n")
     header = json.loads(head)
     try:
-        value = json.loads(payload)
-        if _SURROGATE.search(payload):  # programs that count in UTF-16 split characters; halves cannot be stored
-            value = json.loads(json.dumps(value, ensure_ascii=False).encode(errors="replace"))
-        return parse_event(header["client"], header["event"], value)
+        return parse_input(header["client"], header["event"], payload)
     except (ValueError, RecursionError) as error:
         logger.warning("%s: the input of the hook is no JSON: %s", SafeText(header["event"]), error)
         return None
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -22,8 +22,9 @@ from pathlib import Path
 
 from mcp_memory import __version__
 from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.hook_outcomes import hooks_folder
 from mcp_memory.core.paths import HOME_VARIABLE, expand_path, home_of_environment, home_problem
-from mcp_memory.core.private_files import make_folder, open_private
+from mcp_memory.core.private_files import make_folder, replace_private
 from mcp_memory.core.regular_files import read_regular, remove_own
 
 PROTOCOL = b"mcp-memory-hook/1"
@@ -31,6 +32,9 @@ PROTOCOL = b"mcp-memory-hook/1"
 
 ACKNOWLEDGED = b"\n"
 """The last byte from a hook: it has received the answer."""
+
+NO_ANSWER = b"-1\n"
+"""In place of an answer's length: the answer is late, or failed."""
 
 _PREFIX = "MCP_MEMORY_"
 _MAX_CONFIG = 2**20
@@ -46,7 +50,7 @@ class DaemonFiles:
 
     @property
     def folder(self) -> Path:
-        return _folder_of(self.home)
+        return hooks_folder(self.home)
 
     @property
     def file(self) -> Path:
@@ -71,18 +75,14 @@ class DaemonFiles:
         return log_of(self.home)
 
 
-def _folder_of(home: Path) -> Path:
-    return home / "hooks"
-
-
 def log_of(home: Path) -> Path:
     """Return the log file of a home's daemons."""
-    return _folder_of(home) / "hooks.log"
+    return hooks_folder(home) / "hooks.log"
 
 
 def endpoint_files(home: Path) -> list[Path]:
     """Return the endpoint files of all daemons of a home, whatever their settings; some may be stale."""
-    return sorted(_folder_of(home).glob("*.json"))
+    return sorted(hooks_folder(home).glob("*.json"))
 
 
 def make_folders(files: DaemonFiles) -> None:
@@ -135,14 +135,7 @@ class DaemonEndpoint:
 
     def write(self, file: Path) -> None:
         """Replace the file atomically, readable for this user alone."""
-        _replace_private(file, json.dumps(asdict(self)).encode())
-
-
-def _replace_private(file: Path, data: bytes) -> None:
-    temporary = file.with_suffix(f".{os.getpid()}.tmp")
-    with open_private(temporary, "wb") as opened:
-        opened.write(data)
-    temporary.replace(file)
+        replace_private(file, json.dumps(asdict(self)).encode())
 
 
 def proof(token: str, role: str, nonce: bytes) -> bytes:
@@ -167,13 +160,15 @@ class PendingLog:
     conversation: str
     """The client's id of the conversation, empty if unknown."""
     flushed: bool = False
+    folder: str = ""
+    """The folder in which the client runs, empty if unknown."""
 
     def save(self, files: DaemonFiles) -> None:
         """Save the note for the files' space; it replaces an earlier note of the same log.
 
         Raises OSError, also if the folders are gone: a running daemon must not recreate a deleted home.
         """
-        _replace_private(self._file(files), self._payload(files))
+        replace_private(self._file(files), self._payload(files))
 
     def discard(self, files: DaemonFiles) -> None:
         """Delete the note, unless it was replaced meanwhile."""
@@ -199,7 +194,8 @@ def pending_logs(files: DaemonFiles) -> list[PendingLog]:
         try:
             fields = json.loads(read_regular(file))
             log, client, conversation = (str(fields[name]) for name in ("log", "client", "conversation"))
-            note = PendingLog(log=log, client=client, conversation=conversation, flushed=fields["flushed"] is True)
+            flushed, folder = fields["flushed"] is True, str(fields.get("folder", ""))
+            note = PendingLog(log=log, client=client, conversation=conversation, flushed=flushed, folder=folder)
             notes += [note] if fields["space"] == files.space else []
         except (OSError, ValueError, TypeError, LookupError, RecursionError):
             with suppress(OSError):  # it may be a folder

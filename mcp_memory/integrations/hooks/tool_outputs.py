@@ -22,7 +22,7 @@ from mcp_memory.core.token_counts import is_large
 from mcp_memory.integrations.clients.description import ClientHooks, hooks_described
 from mcp_memory.integrations.hooks.transcripts import whole_output
 from mcp_memory.integrations.importers.log_lines import is_own, is_stand_in
-from mcp_memory.integrations.importers.records import list_of
+from mcp_memory.integrations.importers.records import list_of, object_of
 from mcp_memory.integrations.shown_results import shown_of
 from mcp_memory.service.render import render_offloaded
 
@@ -124,7 +124,31 @@ def _block_parts(response: object) -> list[OutputPart]:
             return []
 
 
-_READERS: Mapping[str, Callable[[object], list[OutputPart]]] = {"text": _text_part, "blocks": _block_parts}
+def _member_parts(response: object) -> list[OutputPart]:
+    """Return each text of an object, or a response that is one text."""
+    match response:
+        case str():
+            return [OutputPart((), response)]
+        case dict():
+            members = cast("dict[str, Any]", response).items()
+            return [OutputPart((key,), text) for key, text in members if isinstance(text, str) and text]
+        case _:
+            return []
+
+
+def _content_parts(response: object) -> list[OutputPart]:
+    """Return each text of an MCP server's answer, which is an object with a list of blocks."""
+    answer = object_of(response) or {}
+    blocks = [] if answer.get("isError") else list_of(answer.get("content"))
+    return [OutputPart(("content", *part.keys), part.text) for part in _block_parts(blocks)]
+
+
+_READERS: Mapping[str, Callable[[object], list[OutputPart]]] = {
+    "text": _text_part,
+    "blocks": _block_parts,
+    "members": _member_parts,
+    "content": _content_parts,
+}
 """The readers of responses that descriptions of clients name."""
 
 
@@ -182,6 +206,7 @@ async def offload_output(memory: Memory, session: str, call: ToolResponse, *, lo
     `log` is the client's log of the conversation, which has the full output if the response was cut. The log later
     shows whether the client used the new response: no saving is recorded before.
     """
+    await anyio.to_thread.run_sync(_hooks, call.client)  # reads the description once
     over = memory.settings.offload_over * (_READ_FACTOR if _reads_file(call) else 1)
     if not over or _reads_memory(call, memory.settings.home) or _reads_part_of_file(call):
         return None

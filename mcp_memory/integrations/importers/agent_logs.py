@@ -37,7 +37,6 @@ from mcp_memory.integrations.importers.log_lines import (
 )
 from mcp_memory.integrations.importers.parts import parse_or_keep
 from mcp_memory.integrations.importers.records import (
-    Agent,
     ImportedTurn,
     ImportProblem,
     items_of,
@@ -89,6 +88,7 @@ def claude_code_records(line: LogLine) -> Iterator[LogRecord]:
     fields, state = line.fields, line.state
     if state.conversation is None:
         state.conversation = log_id(fields.get("sessionId"))
+    state.note_folder(fields.get("cwd"))
     kind = fields.get("type")
     if fields.get("isSidechain") is True or "agentId" in fields:
         line.skipped.left_out["lines of sub-agents"] += kind in ("user", "assistant")
@@ -209,6 +209,8 @@ def is_codex_line(value: Any) -> bool:
 def codex_records(line: LogLine) -> Iterator[LogRecord]:
     """Update the state of the log from a line, and yield its turns and tool results."""
     state, payload = line.state, part_of(line.fields, "payload")
+    if line.fields.get("type") in ("session_meta", "turn_context"):
+        state.note_folder(payload.get("cwd"))
     match line.fields.get("type"), payload.get("type"):
         case "session_meta", _:
             _note_conversation(payload, state)
@@ -413,7 +415,7 @@ class LogFormat:
     records: Callable[[LogLine], Iterator[LogRecord]]
 
 
-FORMATS: Mapping[Agent, LogFormat] = {
+FORMATS: Mapping[str, LogFormat] = {
     "claude-code": LogFormat(is_claude_code_line, claude_code_records),
     "codex": LogFormat(is_codex_line, codex_records),
     "gemini": LogFormat(is_gemini_line, gemini_records),

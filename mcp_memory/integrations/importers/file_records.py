@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.integrations.importers.archive import is_conversations, open_archive
@@ -70,11 +70,9 @@ def records(
     on_read: ReadProgress,
 ) -> Iterator[AnyRecord]:
     """Yield the records of a file, in order. `layout` is a format if the file is read as a whole."""
-    if isinstance(layout, Format) and layout.load is not None:
-        yield from _format_records(layout, layout.load(source.path), skipped)
+    if isinstance(layout, Format):
+        yield from whole_records(source.path, source.readable(on_read), layout, skipped)
         on_read(source.size)
-    elif isinstance(layout, Format):
-        yield from _format_records(layout, _whole(source.readable(on_read), layout), skipped)
     elif layout == "archive":
         yield from _archive_records(source, options, skipped, on_read)
     else:
@@ -84,6 +82,11 @@ def records(
         for file in files:
             for value in values(file, layout):
                 yield from _value_records(value, layout, options.format, skipped)
+
+
+def whole_records(path: Path, file: Readable, form: Format, skipped: SkippedParts) -> Iterator[AnyRecord]:
+    """Yield the records of a file that a format reads as a whole."""
+    yield from _format_records(form, form.load(path) if form.load else _whole(file, form), skipped)
 
 
 def _whole(file: Readable, form: Format) -> Iterator[SourceValue | ImportProblem]:

@@ -23,6 +23,7 @@ from anyio.to_thread import run_sync as to_thread
 
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput, McpMemoryError
+from mcp_memory.core.projects import project_of
 from mcp_memory.core.token_counts import estimate_tokens
 from mcp_memory.core.types import NewTurn
 from mcp_memory.integrations.importers.log_file import (
@@ -34,7 +35,7 @@ from mcp_memory.integrations.importers.log_file import (
     stored_path,
 )
 from mcp_memory.integrations.importers.log_lines import is_own, is_stand_in
-from mcp_memory.integrations.importers.records import Agent, ImportedResult, ImportedTurn, session_name
+from mcp_memory.integrations.importers.records import Agent, ImportedResult, ImportedTurn
 from mcp_memory.integrations.importers.refusals import refuse_log
 from mcp_memory.integrations.importers.report import (
     FileReport,
@@ -93,7 +94,7 @@ class FollowReport(ImportCounts):
     """
 
     path: Path
-    client: Agent
+    client: str
     misdated: int = 0
     offset: int = 0
     torn: bool = False
@@ -117,7 +118,7 @@ class FollowReport(ImportCounts):
 class _LogReading:
     """The state while a log is read: recognises and skips repeated turns and results."""
 
-    def __init__(self, path: Path, client: Agent, position: FollowedLog | None) -> None:
+    def __init__(self, path: Path, client: str, position: FollowedLog | None) -> None:
         self.done = FollowReport(
             path=path,
             client=client,
@@ -137,9 +138,10 @@ class _LogReading:
         fresh: dict[str, NewTurn] = {}
         large: list[ImportedResult] = []
         stand_ins: list[ImportedResult] = []
-        if chunk.conversation is None:
+        session = chunk.session_of(done.client)
+        if session is None:
             return fresh, large, stand_ins
-        done.session = session_name(done.client, chunk.conversation)
+        done.session = session
         for turn in map(new_turn, chunk.turns):
             if str(turn.client_id) not in self._turns:
                 self._turns.add(str(turn.client_id))
@@ -161,18 +163,19 @@ async def follow_log(
     path: Path,
     *,
     live: bool,
-    client: Agent | None = None,
+    client: str | None = None,
     again: bool = False,
     within_s: float | None = None,
+    folder: str = "",
     prompts: Sequence[str] = (),
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> FollowReport:
     """Store the part of a log after the last position, up to its last whole line.
 
     If `live`, results of the last hour go to the session's canvas; other results are only kept and indexed. `client` is
-    the agent that wrote the log, if known. `again` reads the log from its start. `prompts` are those that the client's
-    hook reported as typed in the conversation. Stops after `within_s` seconds; the next call continues. Raises
-    InvalidInput for a file that cannot be read or is not a log.
+    the agent that wrote the log, if known. `again` reads the log from its start. The client's hook reported the
+    `folder` in which it runs (by default the log names it) and the `prompts` that were typed in the conversation. Stops
+    after `within_s` seconds; the next call continues. Raises InvalidInput for a file that cannot be read or is no log.
     """
     try:
         path = await to_thread(path.resolve)
@@ -191,12 +194,14 @@ async def follow_log(
     with closing(read_chunks(path, agent, position, secret, prompts=prompts)) as chunks:
         while chunk := await to_thread(partial(next, chunks, None)):
             turns, results, stand_ins = reading.take(chunk)
-            if chunk.conversation is not None and done.session is not None:
-                await _record(memory, done.session, turns, done)
-                await _keep(memory, done, chunk.conversation, results, since=now() - LIVE_FOR if live else None)
+            if done.session is not None and chunk.session_of(agent) is not None:
+                await record_new_turns(memory, done.session, turns, done)
+                await _keep(memory, done, chunk.conversation or "", results, since=now() - LIVE_FOR if live else None)
                 for stand_in in stand_ins:
                     if stand_in.call is not None:
                         await memory.note_replaced(done.session, stand_in.call, stand_in.text, at=stand_in.said_at)
+                if ran_in := folder or chunk.state.folder:
+                    await memory.note_project(done.session, await to_thread(project_of, Path(ran_in)))
                 if chunk.head:
                     await memory.note_followed(chunk.position(path, agent, done.session, at=now()))
             if until is not None and time.monotonic() > until:
@@ -234,7 +239,7 @@ def _same(turn: NewTurn, session: str, stored: Sequence[ClientTurn]) -> list[Cli
     return [row for row in stored if row.session == session or row.content is None or row.content == stored_words(turn)]
 
 
-async def _without_stored(memory: Memory, session: str, turns: Iterable[NewTurn], done: FollowReport) -> list[NewTurn]:
+async def _without_stored(memory: Memory, session: str, turns: Iterable[NewTurn], done: ImportCounts) -> list[NewTurn]:
     """Return the turns that are not stored yet, and count the others.
 
     If another session has the id of a turn, with different words, the turn gets a new id, so that both are kept.
@@ -257,7 +262,8 @@ async def _without_stored(memory: Memory, session: str, turns: Iterable[NewTurn]
     return [*new, *(await _without_stored(memory, session, renamed, done))] if renamed else new
 
 
-async def _record(memory: Memory, session: str, turns: dict[str, NewTurn], done: FollowReport) -> None:
+async def record_new_turns(memory: Memory, session: str, turns: dict[str, NewTurn], done: ImportCounts) -> None:
+    """Store the turns of a session (by id, in order) that are not stored yet, and count them in `done`."""
     new = await _without_stored(memory, session, turns.values(), done)
     order = {id: place for place, id in enumerate(turns)}
     new.sort(key=lambda turn: order.get(str(turn.client_id), len(order)))
@@ -280,6 +286,18 @@ async def _record(memory: Memory, session: str, turns: dict[str, NewTurn], done:
             await memory.note_compacted(session, at=turn.said_at)
 
 
+async def keep_result(
+    memory: Memory, session: str, result: ImportedResult, data: str | bytes, *, since: datetime | None
+) -> None:
+    """Store a tool result, whose content is `data`; later than `since`, also as a step on the session's canvas."""
+    tool = result.tool or "tool"
+    call: dict[str, Any] = {"arguments": result.arguments, "tool_call_id": result.call}
+    if since is not None and result.said_at is not None and result.said_at > since:
+        await memory.offload_tool_result(tool, data, **call, session=session)
+    else:
+        await memory.keep_tool_result(tool, data, **call, session=session, at=result.said_at)
+
+
 async def _keep(
     memory: Memory, done: FollowReport, conversation: str, results: Sequence[ImportedResult], *, since: datetime | None
 ) -> None:
@@ -289,13 +307,8 @@ async def _keep(
         data: str | bytes = result.text
         if result.whole is not None:
             data = await to_thread(read_full_result, done.path, done.client, conversation, result.whole) or data
-        tool = result.tool or "tool"
-        call: dict[str, Any] = {"arguments": result.arguments, "tool_call_id": result.call}
         try:
-            if since is not None and result.said_at is not None and result.said_at > since:
-                await memory.offload_tool_result(tool, data, **call, session=done.session)
-            else:
-                await memory.keep_tool_result(tool, data, **call, session=done.session, at=result.said_at)
+            await keep_result(memory, done.session, result, data, since=since)
             done.kept += 1
         except InvalidInput as error:
             done.bad += 1

@@ -57,6 +57,8 @@ class Format:
     title: str
     location: str
     records: Records
+    live: Records | None = None
+    """The records of a log that is followed, if they are not those of an import: of a log that is a copy, for one."""
     unit: Unit = "value"
     matches: Callable[[Any], bool] = _matches_all
     path: str = ""

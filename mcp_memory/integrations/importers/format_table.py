@@ -31,15 +31,18 @@ _NO_FOLDERS = {"node_modules", ".git", ".venv", "__pycache__"}
 @cache
 def table() -> Mapping[str, Format]:
     """Return the formats by name, in the order in which they are tried."""
-    by_name: dict[str, Format] = {
-        name: importlib.import_module(f"{formats.__name__}.{name.replace('-', '_')}").FORMAT for name in formats.names()
-    }
+    by_name = {name: format_named(name) for name in formats.names()}
     order = TopologicalSorter(dict.fromkeys(by_name, ()))
     for name, form in by_name.items():
         for later in form.before:
             order.add(later, name)
     names = [name for name in order.static_order() if name in by_name]
     return {name: by_name[name] for name in sorted(names, key=lambda name: (by_name[name].is_last, name == GENERIC))}
+
+
+def format_named(name: str) -> Format:
+    """Return the format of a name in `formats.names()`, without loading the others."""
+    return importlib.import_module(f"{formats.__name__}.{name.replace('-', '_')}").FORMAT
 
 
 def _of_unit(unit: Unit) -> Iterator[Format]:

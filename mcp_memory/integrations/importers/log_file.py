@@ -3,7 +3,7 @@
 A log is read in chunks, up to the last complete line at the time of opening, so reading a growing file ends. A log is
 recognised by hashes of its first bytes and of the bytes before the position. If it shrank, was replaced or rewritten,
 it is read from its start. Lines that are not JSON, or longer than 64 MiB, are counted and skipped. A log that is one
-document (older versions of Gemini CLI) is read whole when it has changed.
+document (older versions of Gemini CLI), or that a format of imports reads, is read whole when it has changed.
 """
 
 from __future__ import annotations
@@ -21,18 +21,25 @@ from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.keyed_hash import keyed_hash
 from mcp_memory.core.regular_files import modified_ms, open_regular, read_regular
 from mcp_memory.core.secrets.masking import mask_name
+from mcp_memory.integrations.clients.description import hooks_described
 from mcp_memory.integrations.importers.agent_logs import FORMATS
+from mcp_memory.integrations.importers.file_records import whole_records
+from mcp_memory.integrations.importers.format import AnyRecord
+from mcp_memory.integrations.importers.format_table import format_named
 from mcp_memory.integrations.importers.log_lines import LogLine, LogState
 from mcp_memory.integrations.importers.parts import parse_or_keep
 from mcp_memory.integrations.importers.records import (
     AGENTS,
     Agent,
     ImportedResult,
+    ImportedStatement,
     ImportedTurn,
     ImportProblem,
     SkippedParts,
     object_of,
+    session_name,
 )
+from mcp_memory.integrations.importers.streams import readable_file
 from mcp_memory.store.values import FollowedLog
 
 _ENDINGS = (".jsonl", ".json")
@@ -97,6 +104,8 @@ class LogChunk:
     turns: list[ImportedTurn] = field(default_factory=list[ImportedTurn])
     results: list[ImportedResult] = field(default_factory=list[ImportedResult])
     skipped: SkippedParts = field(default_factory=SkippedParts)
+    session: str | None = None
+    """The session, if the format of imports names it."""
     bad: int = 0
     torn: bool = False
     offset: int = 0
@@ -108,7 +117,11 @@ class LogChunk:
         """The client's id of the conversation; None until a line gives it, and always in the log of a sub-agent."""
         return None if self.state.is_subagent else self.state.conversation
 
-    def position(self, path: Path, client: Agent, session: str, *, at: datetime) -> FollowedLog:
+    def session_of(self, client: str) -> str | None:
+        """Return the session of the conversation in this memory; None until it is known."""
+        return self.session or (self.conversation and session_name(client, self.conversation))
+
+    def position(self, path: Path, client: str, session: str, *, at: datetime) -> FollowedLog:
         """Return the position to record once the chunk is stored."""
         return FollowedLog(
             path=stored_path(path),
@@ -121,21 +134,27 @@ class LogChunk:
             state=self.state.dump(),
         )
 
-    def add(self, agent: Agent, value: dict[str, Any] | None, where: str) -> None:
+    def add(self, agent: str, value: dict[str, Any] | None, where: str) -> None:
         """Add the records of a line. `value` is its object, or None for an unreadable line, which is only counted."""
         if value is None:
             self.bad += 1
             return
         for record in FORMATS[agent].records(LogLine(value, where, self.state, self.skipped)):
-            match record:
-                case ImportedTurn():
-                    self.clock = record.said_at or self.clock
-                    self.turns.append(replace(record, began=self.clock))
-                case ImportedResult():
-                    self.clock = record.said_at or self.clock
-                    self.results.append(replace(record, said_at=self.clock))
-                case ImportProblem():
-                    self.bad += 1
+            self.add_record(record)
+
+    def add_record(self, record: AnyRecord) -> None:
+        match record:
+            case ImportedTurn():
+                self.clock = record.said_at or self.clock
+                self.turns.append(replace(record, began=self.clock))
+            case ImportedResult():
+                self.clock = record.said_at or self.clock
+                self.results.append(replace(record, said_at=self.clock))
+            case ImportProblem():
+                self.bad += not record.torn
+                self.torn = self.torn or record.torn
+            case ImportedStatement():
+                pass
 
 
 def stored_path(path: Path) -> str:
@@ -164,16 +183,20 @@ def agent_of(path: Path) -> Agent | None:
 
 
 def read_chunks(
-    path: Path, agent: Agent, position: FollowedLog | None, secret: bytes = b"", *, prompts: Sequence[str] = ()
+    path: Path, agent: str, position: FollowedLog | None, secret: bytes = b"", *, prompts: Sequence[str] = ()
 ) -> Generator[LogChunk, None, None]:
     """Yield the chunks after `position`, or all chunks without it. Raises InvalidInput if the file cannot be read.
+
+    The agent is one of `FORMATS`, or a described client whose logs a format of imports reads.
 
     The hashes of a position are keyed with `secret`. `prompts` are prompts that the client's hook reported as typed
     by the user.
     """
     try:
         with open_regular(path) as stream:
-            if agent == "gemini" and path.suffix == ".json":
+            if agent not in FORMATS:
+                yield from _conversation(stream, agent, position, path, secret)
+            elif agent == "gemini" and path.suffix == ".json":
                 yield from _document(stream, agent, position, path, secret, prompts)
             else:
                 yield from _lines(stream, agent, position, secret, prompts)
@@ -181,7 +204,7 @@ def read_chunks(
         raise _read_error(path, error) from error
 
 
-def read_full_result(path: Path, agent: Agent, conversation: str, name: str) -> bytes | None:
+def read_full_result(path: Path, agent: str, conversation: str, name: str) -> bytes | None:
     """Return a result that the client wrote to a file of the conversation; None if there is no such file.
 
     `name` is the last part of a path: nothing outside the conversation's own folder is read.
@@ -198,7 +221,7 @@ def read_full_result(path: Path, agent: Agent, conversation: str, name: str) -> 
 
 
 def _lines(
-    stream: IO[bytes], agent: Agent, position: FollowedLog | None, secret: bytes, prompts: Sequence[str]
+    stream: IO[bytes], agent: str, position: FollowedLog | None, secret: bytes, prompts: Sequence[str]
 ) -> Iterator[LogChunk]:
     offset, state = _resume(stream, position, secret)
     state.prompts = prompts
@@ -268,11 +291,9 @@ def _hash(data: bytes, secret: bytes) -> str:
 
 
 def _document(
-    stream: IO[bytes], agent: Agent, position: FollowedLog | None, path: Path, secret: bytes, prompts: Sequence[str]
+    stream: IO[bytes], agent: str, position: FollowedLog | None, path: Path, secret: bytes, prompts: Sequence[str]
 ) -> Iterator[LogChunk]:
-    data = stream.read(_MAX_DOCUMENT + 1)
-    if len(data) > _MAX_DOCUMENT:
-        raise InvalidInput(f"{path} is larger than {_MAX_DOCUMENT // 2**20} MiB, too large for one JSON document.")
+    data = _read_whole(stream, path)
     digest = _hash(data, secret)
     if position is not None and position.head == digest:
         return
@@ -282,6 +303,35 @@ def _document(
         chunk.offset, chunk.head = len(data), digest
         chunk.add(agent, value, "document")
     yield chunk
+
+
+def _conversation(
+    stream: IO[bytes], client: str, position: FollowedLog | None, path: Path, secret: bytes
+) -> Iterator[LogChunk]:
+    """Yield the log of a client that a format of imports reads, if it has changed.
+
+    Titles are left out: a client makes them up from what was said, again and again.
+    """
+    data = _read_whole(stream, path)
+    digest = _hash(data, secret)
+    hooks = hooks_described(client)
+    if hooks is None or (position is not None and position.head == digest):
+        return
+    chunk = LogChunk(state=LogState(), clock=_modified_at(stream), offset=len(data), head=digest)
+    form = format_named(hooks.log_format)
+    live = replace(form, records=form.live or form.records)
+    for record in whole_records(path, readable_file(path), live, chunk.skipped):
+        if not (isinstance(record, ImportedTurn) and record.name == "title"):
+            chunk.add_record(record)
+    chunk.session = next((record.session for record in (*chunk.turns, *chunk.results) if record.session), None)
+    yield chunk
+
+
+def _read_whole(stream: IO[bytes], path: Path) -> bytes:
+    data = stream.read(_MAX_DOCUMENT + 1)
+    if len(data) > _MAX_DOCUMENT:
+        raise InvalidInput(f"{path} is larger than {_MAX_DOCUMENT // 2**20} MiB, too large to be read whole.")
+    return data
 
 
 def _read_error(path: Path, error: OSError) -> InvalidInput:

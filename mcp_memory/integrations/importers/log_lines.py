@@ -66,8 +66,14 @@ class LogState:
     turn: str = ""
     count: int = 0
     """Messages since `turn` began, for formats whose messages have no ids."""
+    folder: str = ""
+    """The folder in which the client ran, by the first line that names one. Not kept between readings."""
     prompts: Sequence[str] = ()
     """Prompts that the client's hook reported as typed. Not kept between readings."""
+
+    def note_folder(self, folder: object) -> None:
+        if isinstance(folder, str):
+            self.folder = self.folder or folder
 
     def note_call(self, id: object, tool: object, arguments: Any) -> None:
         if isinstance(id, str) and isinstance(tool, str):
@@ -198,7 +204,7 @@ def is_own(tool: str) -> bool:
     A server may be installed under any name, so names that other servers may use count only after `memory`.
     """
     return any(
-        tool == own or (tool.endswith((f"_{own}", f":{own}")) and (own not in _COMMON or "memory" in tool))
+        tool == own or (tool.endswith((f"_{own}", f":{own}", f"-{own}")) and (own not in _COMMON or "memory" in tool))
         for own in OWN_TOOLS
     )
 

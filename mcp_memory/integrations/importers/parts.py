@@ -44,7 +44,7 @@ PARTS: Mapping[str, str] = {
 
 A part of another type is words if it has a `text`; otherwise it is counted as not text."""
 
-CALL_ID = ("tool_use_id", "toolUseID", "tool_call_id", "toolCallId", "callID", "call_id", "id")
+CALL_ID = ("tool_use_id", "toolUseID", "tool_call_id", "toolCallId", "message.toolCallId", "callID", "call_id", "id")
 TOOL = ("name", "toolName", "tool_name", "tool", "function.name", "toolCall.value.name")
 ARGUMENTS = (
     "input",

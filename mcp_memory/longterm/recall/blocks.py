@@ -17,7 +17,7 @@ other evidence, and a turn whose statement was replaced is marked. `layout` deci
 
 A program that adds text to every prompt must not disturb prompts that need no memory: if the memory is unlikely to know
 (`search.answerability`), `automatic` returns nothing, while an explicit recall shows the closest rows. A prompt that
-asks to continue an earlier conversation ("where were we?") gets the end of that conversation.
+asks to continue an earlier session ("go on", "where were we?") gets the end of that session (`continuity`).
 """
 
 from __future__ import annotations
@@ -32,18 +32,19 @@ from mcp_memory.core.text import one_line
 from mcp_memory.core.token_counts import TokenCounter
 from mcp_memory.core.types import Atom, Bundle, Kind, Known, Turn
 from mcp_memory.longterm import persona as l3_page
+from mcp_memory.longterm.recall.continuity import Continuity, asks_to_continue, ending, start_line
 from mcp_memory.longterm.recall.dynamic_block import (
     RecallLimits,
     dynamic_lines,
-    last_conversation,
     top_by_confidence,
-    wants_last_conversation,
 )
 from mcp_memory.longterm.recall.layout import FORMER, fit
-from mcp_memory.longterm.recall.lines import BEFORE_THAT, RecallLine, is_shown_in, statement_line
+from mcp_memory.longterm.recall.line import BEFORE_THAT, RecallLine
+from mcp_memory.longterm.recall.lines import is_shown_in, mark_suspects, statement_line
 from mcp_memory.longterm.recall.opening import START_TOKENS, opening
 from mcp_memory.longterm.recall.promises import PromiseLines, due_promises, promises_for, promises_in
-from mcp_memory.longterm.search.answerability import find_rows, is_echo, judge_question
+from mcp_memory.longterm.search.answerability import find_rows, judge_question
+from mcp_memory.longterm.search.question_words import is_echo
 from mcp_memory.longterm.search.scenes import current_scenes
 from mcp_memory.longterm.search.search import SearchContext, row_texts
 from mcp_memory.longterm.turns import SUMMARY, recall_block, small_talk_kind
@@ -67,6 +68,7 @@ _IN_CONTEXT = 1_000  # newest turns of a session, which the agent's context may 
 def bundle(
     context: SearchContext, question: str, *, session: str | None, counter: TokenCounter, budget: int,
     has_stable: Callable[[str], bool] = lambda block: False, shown_promises: Collection[str] = (),
+    continuity: Continuity = Continuity(),  # noqa: B008  frozen
 ) -> Bundle:  # fmt: skip
     """Return both blocks, at most `budget` tokens together. With a session, its last turns are part of the query.
 
@@ -80,30 +82,38 @@ def bundle(
     recent_turns = context_of(context, session)
     judgement = judge_question(context, question)
     promises = promises_for(context, question, session=session, shown_due=shown_promises)
+    end = ending(context, continuity, counter) if asks_to_continue(question, context.now) else []
     if question.strip() or recent_turns:
-        lines = dynamic_lines(context, question, recent_turns, shown_text=shown, judgement=judgement)
+        lines = dynamic_lines(context, question, recent_turns, shown_text=shown, judgement=judgement, ending=end)
         dynamic, left_out = fit(_promises_first(promises.lines, lines), counter, left)
     else:
         dynamic, _ = fit(_promises_first(promises.lines, top_by_confidence(context, shown=stable)), counter, left)
         left_out = []  # nothing was asked, so nothing is missing
     left_out += promises.left_out
     tokens = sum(counter.count(block) for block in (shown, dynamic) if block)
-    known = judgement.known if judgement else None
+    known = "likely" if end else judgement.known if judgement else None
     left_out += missing if shown else []
     return Bundle(stable=shown, dynamic=dynamic, tokens=tokens, left_out=left_out, known=known)
 
 
-def stable(context: SearchContext, *, counter: TokenCounter, budget: int, session: str | None = None) -> Bundle:
-    """Return the stable block for the start of a session, and in the dynamic block the promises that are due.
+def stable(
+    context: SearchContext,
+    *,
+    counter: TokenCounter,
+    budget: int,
+    continuity: Continuity = Continuity(),  # noqa: B008  frozen
+) -> Bundle:
+    """Return the stable block for the start of a session, and in the dynamic block due promises and the last session.
 
     If `opening` returns a block, that is the stable block, and both blocks together have at most `START_TOKENS`.
-    Promises come first and take at most half of `START_TOKENS`, or half of a smaller budget.
+    The dynamic block takes at most half of `START_TOKENS`, or half of a smaller budget.
     """
     missing: list[str] = []
-    promises = due_promises(context, session=session)
-    due, late = fit(promises.lines, counter, min(budget, START_TOKENS) // 2)
+    promises = due_promises(context, session=continuity.session)
+    last = start_line(context, continuity, counter)
+    due, late = fit([*filter(None, [last]), *promises.lines], counter, min(budget, START_TOKENS) // 2)
     of_due = counter.count(due) if due else 0
-    text = opening(context, session=session, counter=counter, budget=min(budget, START_TOKENS) - of_due)
+    text = opening(context, counter=counter, budget=min(budget, START_TOKENS) - of_due)
     if not text:
         text, missing = _stable(context, counter, budget - of_due)
     return Bundle(
@@ -115,18 +125,34 @@ def stable(context: SearchContext, *, counter: TokenCounter, budget: int, sessio
 
 
 def automatic(
-    context: SearchContext, question: str, *, session: str, counter: TokenCounter, budget: int, shown: str
+    context: SearchContext,
+    question: str,
+    *,
+    session: str,
+    counter: TokenCounter,
+    budget: int,
+    shown: str,
+    continuity: Continuity = Continuity(),  # noqa: B008  frozen
 ) -> Bundle:
     """Return a dynamic block for a prompt, without what its session already shows.
 
-    The session shows the blocks recalled earlier (`shown`) and the turns since the last summary.
+    The session shows the blocks recalled earlier (`shown`) and the turns since the last summary. A prompt that asks to
+    continue gets the end of the last session, unless the session shows an answer already.
     """
     promises = PromiseLines([], [])
     if small_talk_kind(question) is None:
         promises = promises_for(context, question, session=session, shown=promises_in(shown))
-    lines = _promises_first(
-        promises.lines, automatic_lines(context, question, shown=shown, in_context=_in_context(context, session))
-    )
+    turns = _turns_in_context(context, session)
+    in_context = {turn.id for turn in turns}
+    if not asks_to_continue(question, context.now):
+        found = automatic_lines(context, question, shown=shown, in_context=in_context)
+    elif any(turn.role == "assistant" for turn in turns):
+        found = iter(())
+    else:
+        is_compacted = any((turn.role, turn.name) == SUMMARY for turn in turns)
+        end = ending(context, continuity, counter, shown=shown, in_context=in_context, is_compacted=is_compacted)
+        found = mark_suspects(context, end)
+    lines = _promises_first(promises.lines, found)
     told_before = set(shown.splitlines())
     dynamic, left_out = fit((line for line in lines if line.text not in told_before), counter, budget)
     return Bundle(
@@ -144,8 +170,8 @@ def _promises_first(promises: Sequence[RecallLine], lines: Iterable[RecallLine])
     yield from (line for line in lines if line.id not in shown)
 
 
-def _in_context(context: SearchContext, session: str) -> set[str]:
-    """Return the ids of the last summary of a session and the turns after it, else of its latest turns.
+def _turns_in_context(context: SearchContext, session: str) -> list[Turn]:
+    """Return the last summary of a session and the turns after it, else its latest turns.
 
     A client that compacts its context replaces the earlier turns by the summary.
     """
@@ -153,7 +179,7 @@ def _in_context(context: SearchContext, session: str) -> set[str]:
         context.space, turn_rows.last_turns, session, limit=_IN_CONTEXT, roles=("user", "assistant", "system")
     )
     begin = max((place for place, turn in enumerate(turns) if (turn.role, turn.name) == SUMMARY), default=0)
-    return {turn.id for turn in turns[begin:]}
+    return turns[begin:]
 
 
 def context_of(context: SearchContext, session: str | None) -> list[Turn]:
@@ -403,12 +429,9 @@ def automatic_lines(
 ) -> Iterator[RecallLine]:
     """Return lines for a prompt whose writer did not ask for a recall; none if the memory is unlikely to know.
 
-    A prompt that asks to continue gets the end of the last conversation, if nothing is `in_context` yet. Everything in
-    `shown`, the turns `in_context` and atoms extracted from them are left out. The current conversation is not part of
-    the query: the reader sees it.
+    Everything in `shown`, the turns `in_context` and atoms extracted from them are left out. The current conversation
+    is not part of the query: the reader sees it.
     """
-    if wants_last_conversation(context, prompt):
-        return iter([] if in_context else last_conversation(context, in_context))
     if small_talk_kind(prompt) is not None:
         return iter(())
     context = context.cached()

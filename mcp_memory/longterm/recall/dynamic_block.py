@@ -17,9 +17,9 @@ from itertools import chain, zip_longest
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Atom, Source, Turn
 from mcp_memory.language.words import fold, index_terms, query_terms, terms_of_each
+from mcp_memory.longterm.recall.line import RecallLine
 from mcp_memory.longterm.recall.lines import (
     RecallLimits,
-    RecallLine,
     distinct_turns,
     is_shown_in,
     mark_suspects,
@@ -34,7 +34,7 @@ from mcp_memory.longterm.recall.overview import asks_for_overview, overview_line
 from mcp_memory.longterm.recall.rules import RulesForPrompt, rules_for
 from mcp_memory.longterm.search.answerability import JUDGED, Judgement, find_rows, judge_question, without_echoes
 from mcp_memory.longterm.search.changed import newer_first, pairs_of_one_topic, possibly_changed, replaced_by
-from mcp_memory.longterm.search.query import parse_query, question_pattern, speaker_intent
+from mcp_memory.longterm.search.query import speaker_intent
 from mcp_memory.longterm.search.results import results
 from mcp_memory.longterm.search.scenes import current_scenes
 from mcp_memory.longterm.search.search import Ranked, SearchContext
@@ -42,7 +42,7 @@ from mcp_memory.longterm.turns import small_talk_kind
 from mcp_memory.longterm.validity import current_atoms, current_facts, is_past, without_past
 from mcp_memory.longterm.verification.trust import speakers_of
 from mcp_memory.store.citations import cited_atoms
-from mcp_memory.store.sql import atom_rows, entity_rows, quarantine_rows, turn_rows
+from mcp_memory.store.sql import atom_rows, entity_rows, quarantine_rows
 from mcp_memory.store.values import Filters
 from mcp_memory.suspicion.flags import flags, without_orders
 
@@ -53,7 +53,6 @@ _MAX_EXCLUDED = 100  # turns of the context or in quarantine, which may be found
 _SUREST = 500  # atoms, those of the highest priorities, that are ordered where nothing is asked
 _CONTEXT_CHARS = 300
 _ENTITIES = 1_000
-_SESSIONS, _ENDING, _ENDING_CHARS = 20, 6, 600  # sessions searched; last turns of a session; characters of each turn
 _OUTPUT_SHARE = 0.6  # least share of a question's words in a tool result: numbers match by chance
 
 
@@ -84,11 +83,12 @@ def dynamic_lines(
     in_context: Collection[str] = (),
     reach: RecallLimits = RecallLimits(),  # noqa: B008  frozen
     judgement: Judgement | None,
+    ending: Sequence[RecallLine] = (),
 ) -> Iterator[RecallLine]:
-    """Yield lines for the question and the recent turns, without anything that is in `shown_text` or these turns.
+    """Yield the lines of the `ending`, then those for the question and the recent turns, each row once.
 
-    The turns `in_context`, and atoms extracted from them, are left out too. `judgement` is about the question;
-    None for an empty question. Lines are made lazily.
+    Anything in `shown_text`, in the recent turns or `in_context` is left out, and atoms extracted from these turns.
+    `judgement` is about the question; None for an empty question. Lines are made lazily.
     """
     talk = [one_line(turn.content, _CONTEXT_CHARS) for turn in recent_turns if small_talk_kind(turn.content) is None]
     excluded = {*in_context, *(turn.id for turn in recent_turns)}
@@ -98,7 +98,6 @@ def dynamic_lines(
     rules = rules_for(context, asked, excluded, reach, shown_text) if asked else RulesForPrompt()
     outputs = _output_lines(context, asked, words) if asked and reach.outputs else []
     pages = _scene_lines(context, rows, words)
-    ending = last_conversation(context, excluded) if wants_last_conversation(context, question) else []
     shown = {line.id for line in ending}
     made = _lines(
         context, question, rows, words, rules, pages, outputs, shown_text=shown_text, in_context=in_context, reach=reach
@@ -323,37 +322,3 @@ def _output_lines(context: SearchContext, question: str, words: AbstractSet[str]
             note = f" ({left_out} suspicious left out)" if left_out else ""
             lines.append(replace(line, text=f"{line.text}{note}"))
     return lines
-
-
-# --- the end of the last conversation ---------------------------------------------------------------
-
-
-def last_conversation(context: SearchContext, in_context: Collection[str]) -> list[RecallLine]:
-    """Return a heading and the last turns, latest first, of the latest conversation without a turn `in_context`."""
-    sessions = sorted(
-        context.store.read(context.space, turn_rows.sessions, limit=_SESSIONS),
-        key=lambda session: session.last,
-        reverse=True,
-    )
-    for info in sessions:
-        last = context.store.read(
-            context.space, turn_rows.last_turns, info.session, limit=_ENDING, roles=("user", "assistant")
-        )
-        last = without_quarantined(context, last)
-        if last and not any(turn.id in in_context for turn in last):
-            head = f"The last conversation, session {info.session}, ended so on {info.last:%Y-%m-%d}, latest first:"
-            turns = of_turns(last[::-1], words=frozenset(), widths=(_ENDING_CHARS,), group="end")
-            return [RecallLine(group="end", id=info.session, text=head), *turns]
-    return []
-
-
-def wants_last_conversation(context: SearchContext, question: str) -> bool:
-    """Return whether a question asks to continue, and is not only about a time, which the search finds."""
-    return asks_to_continue(question) and not parse_query(question, context.now).time_only
-
-
-_LONGEST = 400  # characters; a longer turn names its own subject
-
-
-def asks_to_continue(question: str) -> bool:
-    return len(question) <= _LONGEST and question_pattern("CONTINUE").search(question) is not None

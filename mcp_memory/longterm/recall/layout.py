@@ -22,7 +22,7 @@ from itertools import chain
 
 from mcp_memory.core.text import day_in_words
 from mcp_memory.core.token_counts import TokenCounter
-from mcp_memory.longterm.recall.lines import BEFORE_THAT, Group, RecallLine
+from mcp_memory.longterm.recall.line import BEFORE_THAT, Group, RecallLine
 from mcp_memory.longterm.turns import recall_block
 
 FORMER = "  before: "

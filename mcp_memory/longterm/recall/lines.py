@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from itertools import chain, repeat
 from types import MappingProxyType
-from typing import Literal, TypeVar, get_args
+from typing import TypeVar, get_args
 
 from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import day_in_words, one_line, without_bullet
-from mcp_memory.core.types import ATTRIBUTION, SAID_BY, Atom, Fact, ResultHit, Role, Scene, Source, Turn
-from mcp_memory.language.snippet import matches, snippet
+from mcp_memory.core.types import ATTRIBUTION, SAID_BY, Atom, Fact, ResultHit, Role, Scene, Turn
 from mcp_memory.language.words import fold
+from mcp_memory.longterm.recall.line import BEFORE_THAT, Group, RecallLine, excerpt_of, head_of
 from mcp_memory.longterm.search.search import Ranked, SearchContext
 from mcp_memory.longterm.turns import small_talk_kind
 from mcp_memory.longterm.validity import date_of, span_of, time_note
@@ -27,13 +27,6 @@ from mcp_memory.longterm.verification.trust import doubt_mark, quarantined_ids, 
 from mcp_memory.store.citations import address, without_citations
 from mcp_memory.store.sql import quarantine_rows, turn_rows
 from mcp_memory.suspicion.flags import flags
-
-Group = Literal["promise", "scene", "fact", "atom", "rule", "turn", "output", "end", "maybe", "unsure", "overview"]
-"""The part of the block that a line belongs to. `unsure` rows are only the closest, and may be irrelevant.
-
-`promise` lines are open promises to be kept now. `overview` lines answer a question about many things. Automatic
-recall has one part for all turns, `maybe`.
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,35 +56,9 @@ class RecallLimits:
     """Whether to answer questions about many things with an overview."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecallLine:
-    """A line of the dynamic block, and the id of its row."""
-
-    group: Group
-    id: str
-    text: str
-    source: Source = "assistant"
-    """The source of its text; `assistant` for pages that a model wrote."""
-    said_at: datetime | None = None
-    """When a turn was said, or from when a statement in an overview is valid; None for other rows."""
-    is_suspect: bool = False
-    """Whether it looks like an attack; then it is not shown."""
-    session: str = ""
-    position: int = 0
-    """Of a turn, in its session."""
-    newer: str | None = None
-    """The id of the turn that replaced the value of this turn."""
-    beside: str | None = None
-    """The id of a later turn that may contradict this turn; `layout` places this turn after it."""
-    former: str = ""
-    """The text on the line of replaced values, `[t12 3 March] we pay 900`; empty if it needs its own line."""
-
-
 _ATOM_CHARS, _SCENE_CHARS, _OUTPUT_CHARS = 220, 200, 320
 _PROMISE_CHARS = 320
 _FORMER_CHARS = 120  # a longer turn says more than the value that was replaced
-BEFORE_THAT = " ← "
-"""Separator of turns that share a line."""
 _DAYS = 3  # other days with the same statement that are named
 
 
@@ -141,7 +108,7 @@ def of_atom(atom: Atom, at: datetime, speaker: str | None = None) -> RecallLine:
     if not when:
         when = "" if span_of(atom.valid_from, statement, named=True) else date_of(atom.valid_from, atom.text)
     whose = ATTRIBUTION[atom.source] if speaker is None else "" if speaker in statement else f"said by {speaker}"
-    head = _head(atom.id, "open promise" if atom.label == "promise" else None, when, whose, doubt_mark(atom))
+    head = head_of(atom.id, "open promise" if atom.label == "promise" else None, when, whose, doubt_mark(atom))
     return RecallLine(group="atom", id=atom.id, text=f"{head} {statement}", source=atom.source)
 
 
@@ -160,29 +127,21 @@ def of_rule(atom: Atom, turn: Turn | None) -> RecallLine:
     ids, day = atom.id, None
     if atom.is_sentence and turn is not None:
         ids, day = f"{atom.id} {turn.id}", f"{turn.said_at:%Y-%m-%d}"
-    head = _head(ids, day, doubt_mark(atom))
+    head = head_of(ids, day, doubt_mark(atom))
     return RecallLine(group="rule", id=atom.id, text=f"{head} {statement_line(atom)}", source=atom.source)
 
 
 def of_fact(fact: Fact) -> RecallLine:
     parts = (fact.entity, fact.relation.replace("_", " "), fact.value)
     statement = " · ".join(one_line(part, 80) for part in parts)
-    head = _head(fact.atom, f"{fact.valid_from:%Y-%m-%d}", ATTRIBUTION[fact.source])
+    head = head_of(fact.atom, f"{fact.valid_from:%Y-%m-%d}", ATTRIBUTION[fact.source])
     return RecallLine(group="fact", id=fact.atom, text=f"{head} {statement}", source=fact.source)
 
 
-def _head(id: str, *notes: str | None) -> str:
-    """Return the beginning of a line, `[t12]` or `[t12 assistant · also 3 May]`.
-
-    A list marker in front would cost two tokens more, a tenth of a recall of short turns.
-    """
-    return f"[{' '.join(filter(None, (id, ' · '.join(filter(None, notes)))))}]"
-
-
 def of_scene(scene: Scene, words: AbstractSet[str]) -> RecallLine:
-    head = f"{_head(f'scene {scene.slug}', f'{scene.updated:%Y-%m-%d}')} {one_line(scene.title, 80)}"
+    head = f"{head_of(f'scene {scene.slug}', f'{scene.updated:%Y-%m-%d}')} {one_line(scene.title, 80)}"
     return RecallLine(
-        group="scene", id=scene.slug, text=f"{head}: {_excerpt(without_citations(scene.body), words, _SCENE_CHARS)}"
+        group="scene", id=scene.slug, text=f"{head}: {excerpt_of(without_citations(scene.body), words, _SCENE_CHARS)}"
     )
 
 
@@ -190,8 +149,8 @@ def of_output(hit: ResultHit, words: AbstractSet[str]) -> RecallLine:
     at = address(hit.ref, hit.lines)
     source = source_of_tool(hit.call.partition(" ")[0])
     origin = "output of" if source == "tool" else "from the web,"
-    head = _head(at, f"{hit.at:%Y-%m-%d}", f"{origin} {one_line(hit.call, 60)}")
-    return RecallLine(group="output", id=at, text=f"{head} {_excerpt(hit.text, words, _OUTPUT_CHARS)}", source=source)
+    head = head_of(at, f"{hit.at:%Y-%m-%d}", f"{origin} {one_line(hit.call, 60)}")
+    return RecallLine(group="output", id=at, text=f"{head} {excerpt_of(hit.text, words, _OUTPUT_CHARS)}", source=source)
 
 
 # --- turns ------------------------------------------------------------------------------------------
@@ -213,12 +172,12 @@ def of_turns(
     from mcp_memory.language.when.annotate import with_dates
 
     for turn, width in zip(turns, chain(widths, repeat(widths[-1])), strict=False):
-        excerpt = _excerpt(turn.content, words, width)
+        excerpt = excerpt_of(turn.content, words, width)
         dated = with_dates(excerpt, turn.said_at) if turn.role == "user" else excerpt
         change = newer.get(turn.id)
         changed = f"changed {change.said_at:%Y-%m-%d}, see {change.id}" if change else None
         also = _other_days_note(turn.said_at.date(), repeated.get(turn.id, ()))
-        head = _head(turn.id, _speaker(turn), notes.get(turn.id) or changed, also)
+        head = head_of(turn.id, _speaker(turn), notes.get(turn.id) or changed, also)
         line = RecallLine(
             group=group,
             id=turn.id,
@@ -238,7 +197,7 @@ def _former_text(turn: Turn, newer: Turn, also: str, text: str) -> str:
     """Return a turn as a part of the line below the newer turn; empty if it is too long or contains the separator."""
     day = day_in_words(turn.said_at.date(), after=newer.said_at.date())
     fits = len(text) <= _FORMER_CHARS and BEFORE_THAT.strip() not in text
-    return f"{_head(turn.id, day, also)} {text}" if fits else ""
+    return f"{head_of(turn.id, day, also)} {text}" if fits else ""
 
 
 def _other_days_note(day: date, others: Collection[date]) -> str:
@@ -260,11 +219,6 @@ def _speaker(turn: Turn) -> str:
     posing = turn.name is not None and fold(turn.name.strip()) in get_args(Role)
     name = None if posing else turn.name
     return one_line(name or turn.role, 40) if name or turn.role != "user" else ""
-
-
-def _excerpt(text: str, words: AbstractSet[str], width: int) -> str:
-    """Return the part of a text with the words of the question, on one line, with its secrets masked."""
-    return mask(one_line(snippet(text, width, matches(text, words))[0] if len(text) > width else text, width + 2))
 
 
 _SAME = 0.85  # share of a turn's words that another one has too

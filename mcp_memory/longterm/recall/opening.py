@@ -1,35 +1,29 @@
 """The stable block at the start of a session if no model has written the persona page: at most 400 tokens.
 
-It shows who the user is, in a line; the rules; plans within two weeks; how the last conversation ended; then statements
-for which the page has no room. Each line has its id. The block changes only when the memory does, and once a day.
+It shows who the user is, in a line; the rules; plans within two weeks; then statements for which the page has no room.
+Each line has its id. The block changes only when the memory does, and once a day.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 
-from mcp_memory.core.text import day_in_words
 from mcp_memory.core.token_counts import TokenCounter
-from mcp_memory.core.types import Turn
 from mcp_memory.longterm import persona
-from mcp_memory.longterm.digest import Candidate, line, ranked, shown_text
-from mcp_memory.longterm.recall.lines import distinct_turns, without_quarantined
+from mcp_memory.longterm.digest import Candidate, line, ranked
 from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.turns import recall_block
-from mcp_memory.longterm.verification.trust import turns_of_others
 from mcp_memory.store.citations import cited_atoms
-from mcp_memory.store.sql import page_rows, turn_rows
-from mcp_memory.suspicion.flags import flags
+from mcp_memory.store.sql import page_rows
 
 START_TOKENS = 400
 _RULES, _PLANS = 0.65, 0.2  # shares of the budget
 _IDENTITY_TOKENS = 50
 _WITHIN = timedelta(days=14)
-_SESSIONS, _TURNS, _ENDING, _CHARS = 5, 20, 2, 110
 
 
-def opening(context: SearchContext, *, session: str | None, counter: TokenCounter, budget: int) -> str:
+def opening(context: SearchContext, *, counter: TokenCounter, budget: int) -> str:
     """Return the block; empty if a model wrote the page, or no sentence of the user was extracted."""
     stored = context.store.read(context.space, page_rows.persona)
     if stored is not None and stored.by_model:
@@ -49,7 +43,6 @@ def opening(context: SearchContext, *, session: str | None, counter: TokenCounte
         ("User: ", persona.identity(context.store, context.space, context.now), "; ", _IDENTITY_TOKENS),
         ("Always:\n", [line(rule) for rule in rules], "\n", int(_RULES * budget)),
         ("Next:\n", [line(plan) for plan in plans], "\n", int(_PLANS * budget)),
-        ("", _last_conversation(context, session), "\n", budget),
         ("Also:\n", [line(other) for other in others], "\n", budget),
     )
     parts: list[str] = []
@@ -85,35 +78,3 @@ def _is_near(context: SearchContext, candidate: Candidate) -> bool:
         return False
     today = context.now.astimezone().date()
     return today <= candidate.day.astimezone().date() <= today + _WITHIN
-
-
-def _last_conversation(context: SearchContext, session: str | None) -> list[str]:
-    """Return a heading and the user's last two informative turns of the latest other conversation with such turns.
-
-    Empty if none of the last five conversations has any.
-    """
-    latest = sorted(
-        context.store.read(context.space, turn_rows.sessions, limit=_SESSIONS), key=lambda info: info.last, reverse=True
-    )
-    for info in latest:
-        if info.session == session:
-            continue
-        last_turns = context.store.read(
-            context.space, turn_rows.last_turns, info.session, limit=_TURNS, roles=("user",)
-        )
-        turns = list(_informative(context, last_turns))[-_ENDING:]
-        if turns:
-            day = day_in_words(info.last.astimezone().date())
-            return [
-                f"Last conversation, {day}, ended so:",
-                *(f"- {shown_text(turn.content, _CHARS)} ({turn.id})" for turn in turns),
-            ]
-    return []
-
-
-def _informative(context: SearchContext, last_turns: Sequence[Turn]) -> Iterator[Turn]:
-    """Yield the turns that the user said, without those that are quarantined, suspicious or say nothing new."""
-    others = turns_of_others(context.store, context.space, last_turns)
-    ((*distinct,), _) = distinct_turns(context, [turn.id for turn in last_turns if turn.id not in others])
-    allowed = {turn.id for turns in distinct for turn in without_quarantined(context, turns)}
-    yield from (turn for turn in last_turns if turn.id in allowed and not flags(turn.content, "user"))

@@ -24,17 +24,18 @@ from mcp_memory.core.errors import EmbeddingFailed
 from mcp_memory.core.types import Atom, Turn
 from mcp_memory.language.sentences import sentences
 from mcp_memory.language.snippet import matches
+from mcp_memory.longterm.recall.line import RecallLine
 from mcp_memory.longterm.recall.lines import (
-    RecallLine,
     distinct_turns,
     is_shown_in,
     of_atom,
     of_turns,
     without_quarantined,
 )
-from mcp_memory.longterm.search.answerability import find_rows, is_echo
+from mcp_memory.longterm.search.answerability import find_rows
 from mcp_memory.longterm.search.changed import pairs_of_one_topic, replaced_by
 from mcp_memory.longterm.search.query import speaker_intent
+from mcp_memory.longterm.search.question_words import is_echo
 from mcp_memory.longterm.search.search import Ranked, SearchContext
 from mcp_memory.longterm.validity import end_of, is_past
 from mcp_memory.longterm.verification.trust import speakers_of

@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 from mcp_memory.language.when.intervals import local
 from mcp_memory.longterm.promises import Promise, called_for, open_promises
-from mcp_memory.longterm.recall.lines import RecallLine, mark_suspects, of_promise
+from mcp_memory.longterm.recall.line import RecallLine
+from mcp_memory.longterm.recall.lines import mark_suspects, of_promise
 from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.store.sql import turn_rows
 

@@ -22,7 +22,8 @@ from mcp_memory.core.errors import EmbeddingFailed
 from mcp_memory.core.types import Atom, Turn
 from mcp_memory.language.rule_words import CUES, cues_of
 from mcp_memory.language.words import fold
-from mcp_memory.longterm.recall.lines import RecallLine, is_shown_in, of_rule, of_turns
+from mcp_memory.longterm.recall.line import RecallLine
+from mcp_memory.longterm.recall.lines import is_shown_in, of_rule, of_turns
 from mcp_memory.longterm.search.changed import is_before
 from mcp_memory.longterm.search.ranking import without_names
 from mcp_memory.longterm.search.search import SearchContext, atom_turns

@@ -24,22 +24,20 @@ vectors of another model) counts as the mean.
 
 from __future__ import annotations
 
-import json
 import math
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache, lru_cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import lru_cache
 
 from mcp_memory.core.errors import EmbeddingFailed
 from mcp_memory.core.text import with_speaker
 from mcp_memory.core.types import Known
-from mcp_memory.language.words import base_terms, index_terms, query_terms
+from mcp_memory.language.words import index_terms
 from mcp_memory.longterm.search.query import parse_query
+from mcp_memory.longterm.search.question_words import COMMON, content_words, is_echo
 from mcp_memory.longterm.search.ranking import rarity, without_names
+from mcp_memory.longterm.search.regressions import QuestionFeatures, RowFeatures, answerability, question_size
 from mcp_memory.longterm.search.search import Ranked, SearchContext, atom_turns
 from mcp_memory.models.embed.bundled import IDENTITY, STATIC_DIMENSIONS
 from mcp_memory.models.embed.classifiers import leans_on_memory, probability
@@ -47,38 +45,11 @@ from mcp_memory.store.protocol import Store
 from mcp_memory.store.sql import atom_rows, turn_rows
 from mcp_memory.store.values import Filters, Layer, Vectors
 
-MODEL_FILE = Path(__file__).with_name("answerability.json")
 JUDGED = 15
 """The number of rows of a search that are judged; rows that only repeat the question do not count."""
 _SEARCHED = 45  # rows: the first may only repeat the question
 _FILTERS: dict[Layer, Filters] = {"turn": Filters(), "atom": Filters(unheld=True, ended=True, sentences=False)}
 """Sentences that were extracted without a model are left out: their turns are found by the same words."""
-_SMALLEST, _LARGEST = 80, 700  # rows of the smallest and largest memory that the model was fitted to
-_COMMON = 0.1  # weight of every word in addition to its rarity
-
-
-class QuestionFeatures(NamedTuple):
-    prompt: float
-    named: float
-    share: float
-    unknown: float
-    sense: float
-    size: float
-
-
-class RowFeatures(NamedTuple):
-    """The features of a row for a question.
-
-    `question` is the log-odds of the question. `own` is like `share`, but without words of the turns around the row.
-    """
-
-    question: float
-    own: float
-    share: float
-    sense: float
-    score: float
-    behind: float
-    """How much lower `score` is than that of the first row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +114,7 @@ def judge(
         return Judgement(
             probability=float(bool(rows)), known="likely" if rows else "unlikely", rows=rows, close=frozenset(rows)
         )
-    model = _model()
+    model = answerability()
     measured = measure(store, space, question, turns, statements, embed=embed)
     log_odds = model.question.log_odds(measured.question)
     chance = probability(log_odds)
@@ -167,7 +138,7 @@ def measure(
     totals = store.totals(space, "turn")
     presence = terms_with_neighbours(store, space, ids)
     words = question_words(store, space, "turn", question, [*presence.values(), *stated.values()], echoes=echoes)
-    worth = {word: rarity + _COMMON for word, rarity in words.rarity.items()}
+    worth = {word: rarity + COMMON for word, rarity in words.rarity.items()}
     whole = sum(worth.values()) or 1.0
 
     def share(terms: TermPresence) -> float:
@@ -215,7 +186,7 @@ def measure(
             share=max((row.share for row in rows.values()), default=0.0),
             unknown=sum(worth[word] for word in words.unknown) / whole,
             sense=max(senses.values(), default=math.nan),
-            size=math.log1p(min(max(totals.rows, _SMALLEST), _LARGEST)),
+            size=question_size(totals.rows),
         ),
         rows=rows,
         evidence={atom.id: atom_turns(atom) for atom in atoms},
@@ -239,67 +210,13 @@ def without_echoes(
     return kept[:limit], echoes
 
 
-# --- the regressions --------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Regression:
-    """A logistic regression on named features; a feature that is NaN counts as the mean."""
-
-    means: NDArray[np.float64]
-    weights: NDArray[np.float64]
-    constant: float
-
-    def log_odds(self, features: Sequence[float]) -> float:
-        import numpy as np
-
-        return float(np.nan_to_num(np.array(features) - self.means) @ self.weights + self.constant)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Model:
-    question: Regression
-    row: Regression
-    likely: float
-    """The probability from which a question is likely known."""
-    unlikely: float
-    """The probability below which a question is unlikely known."""
-    close: float
-    """The probability from which a row is surely about the question."""
-
-
-@cache
-def _model() -> _Model:
-    stored = json.loads(MODEL_FILE.read_text(encoding="utf-8"))
-    return _Model(
-        question=regression(stored["question"], QuestionFeatures),
-        row=regression(stored["row"], RowFeatures),
-        **{name: stored[name] for name in ("likely", "unlikely", "close")},
-    )
-
-
-def regression(stored: Mapping[str, Any], features: type[QuestionFeatures] | type[RowFeatures]) -> Regression:
-    """Return a regression from its form in the file: the means and weights of the features, and a constant."""
-    import numpy as np
-
-    means, weights = (np.array([stored[part][name] for name in features._fields]) for part in ("means", "weights"))
-    return Regression(means=means, weights=weights, constant=stored["constant"])
-
-
 # --- the words of a question in a row -----------------------------------------------------------------
 
 _REACH = 2  # turns
 _READ = 4_000  # characters of a row
-_ECHO_ROOM = 80  # characters by which the same question may be longer
-_ONE_QUESTION = re.compile(r"[^?？؟。！]+[?？؟]\W*")
-_SENTENCE = re.compile(r"[.!:;]\s|\n")
 _FEW = 30  # rows; of fewer it does not follow that a word is common
 TermPresence = Mapping[str, float]
 """The terms of a row and of the turns around it, with the nearness of each: 1 for a term of the row itself."""
-
-
-def content_words(text: str) -> list[str]:
-    """Return the content words of a text, each in one form."""
-    terms, forms = list(dict.fromkeys(query_terms(text))), set(base_terms(text))
-    return [term for term in terms if term in forms] or terms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -368,19 +285,3 @@ def terms_with_neighbours(store: Store, space: str, ids: Sequence[str]) -> dict[
                     nearness[term] = max(nearness.get(term, 0.0), 1 / (1 + distance))
         presence[turn.id] = nearness
     return presence
-
-
-def is_echo(row: str, question: str) -> bool:
-    """Return whether a row only repeats a question: the same words, or a question without additional words."""
-    if len(row) > 2 * len(question) + _ECHO_ROOM:
-        return False
-    if base_terms(row) == base_terms(question):
-        return True
-    stripped = row.strip()
-    is_question = _ONE_QUESTION.fullmatch(stripped) is not None and not _SENTENCE.search(stripped)
-    return is_question and set(content_words(row)) <= set(content_words(question))
-
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray

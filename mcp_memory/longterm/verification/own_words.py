@@ -171,7 +171,9 @@ def agrees(answer: str) -> bool:
     if not is_negative(answer):
         rest = pattern("FOR_GOOD").sub("", rest)  # "absolutely, every time"
     kinds = kinds_of_phrases(answer) or kinds_of_phrases(rest)
-    agrees = bool(kinds and kinds & {"assent", "agreement"}) or (rest != answer and not any(map(str.isalnum, rest)))
+    agrees = bool(kinds and kinds & {"assent", "agreement", "continuation"}) or (
+        rest != answer and not any(map(str.isalnum, rest))
+    )
     return agrees and _noes().isdisjoint(bare(answer).split())
 
 

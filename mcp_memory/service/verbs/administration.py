@@ -19,7 +19,7 @@ from mcp_memory.core.errors import InvalidInput, NotFound, Refused, StoreUnavail
 from mcp_memory.core.keyed_hash import keyed_id
 from mcp_memory.core.progress import ReportProgress, ignore_progress
 from mcp_memory.core.rights import RIGHTS, Right
-from mcp_memory.core.secrets.masking import holds_secret, require_no_key
+from mcp_memory.core.secrets.masking import holds_secret, mask_name, require_no_key
 from mcp_memory.core.text import one_line, safe_name
 from mcp_memory.core.types import Atom, NewTurn, Reviewed, Turn
 from mcp_memory.service.verbs.base import QueryVectors, home_verb, in_thread, store_verb
@@ -153,6 +153,13 @@ class AdministrationVerbs(ForgettingVerbs):
 
     followed_logs = store_verb(turn_rows.followed_logs)
     note_followed = store_verb(turn_rows.note_followed_log, writes=True)
+
+    @in_thread
+    def note_project(self, session: str, project: str) -> None:
+        """Record the project of a session (`core.projects`), with any key in it masked, unless it has one."""
+        if self._store.read(self.space, turn_rows.project_of_session, session) is None:
+            self._store.write(self.space, turn_rows.note_project, session, mask_name(project))
+
     imported = store_verb(turn_rows.imported_files)
     note_import = store_verb(turn_rows.note_imported_file, writes=True)
     known_client_ids = store_verb(turn_rows.known_client_ids)

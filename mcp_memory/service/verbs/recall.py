@@ -15,7 +15,7 @@ import anyio.to_thread
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.private_passages import without_private
-from mcp_memory.core.secrets.masking import mask
+from mcp_memory.core.secrets.masking import mask, mask_name
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Bundle
 from mcp_memory.service.verbs.base import FRAME_TOKENS, Verbs, check_range, in_thread, require_query
@@ -24,6 +24,7 @@ from mcp_memory.store.values import RecallEntry, RecallHow
 
 if TYPE_CHECKING:
     from mcp_memory.longterm.recall.blocks import Recalled
+    from mcp_memory.longterm.recall.continuity import Continuity
 
 MAX_BUDGET = 100_000
 _LEFT_OUT_TOKENS = 50  # one omitted id is returned per this many tokens of the budget
@@ -76,31 +77,54 @@ class RecallVerbs(Verbs):
         return bundle
 
     @in_thread
-    def recall_stable(self, *, session: str | None = None, budget_tokens: int = 700) -> Bundle:
-        """Return the context for the start of a conversation, the stable block alone, and log it."""
+    def recall_stable(
+        self, *, session: str | None = None, project: str | None = None, budget_tokens: int = 700
+    ) -> Bundle:
+        """Return the context for the start of a conversation, and log it: without a question, but with a line about
+        the last session in the `project` (`core.projects`), by default that of the session.
+        """
         from mcp_memory.longterm.recall import blocks
 
         parts = self._parts
-        bundle = blocks.stable(parts.scheduler.context(), counter=parts.counter, budget=budget_tokens, session=session)
+        bundle = blocks.stable(
+            parts.scheduler.context(),
+            counter=parts.counter,
+            budget=budget_tokens,
+            continuity=self._continuity(session, project),
+        )
         self._note_stable(session, bundle)
         self._note_promises(session, bundle)
         return self._log(bundle, "start", session)
 
     @in_thread
     def recall_beyond(
-        self, query: str, *, known: str, session: str, budget_tokens: int = 600, is_rehearsal: bool = False
+        self,
+        query: str,
+        *,
+        known: str,
+        session: str,
+        project: str | None = None,
+        budget_tokens: int = 600,
+        is_rehearsal: bool = False,
     ) -> Bundle:
         """Return the dynamic block for a question, without anything that the context has already.
 
         For programs that recall automatically: `known` is everything they recalled into this context before.
-        The turns of the session since its last summary are assumed to be in the context too. With
+        The turns of the session since its last summary are assumed to be in the context too. A query that asks to
+        continue gets the end of the last session in the `project`, by default that of the session. With
         `is_rehearsal` the block is not shown to anyone, and not logged.
         """
         from mcp_memory.longterm.recall import blocks
 
         parts, query = self._parts, without_private(query)
         bundle = blocks.automatic(
-            parts.scheduler.context(), query, session=session, counter=parts.counter, budget=budget_tokens, shown=known
+            parts.scheduler.context(),
+            query,
+            session=session,
+            counter=parts.counter,
+            budget=budget_tokens,
+            shown=known,
+            continuity=self._continuity(session, project),
         )
         return bundle if is_rehearsal else self._log(bundle, "prompt", session, query)
 
@@ -119,6 +143,19 @@ class RecallVerbs(Verbs):
             budget=budget,
             has_stable=has_stable,
             shown_promises=parts.contexts.promises(self.space, session, now=parts.now()) if session else frozenset(),
+            continuity=self._continuity(session, None),
+        )
+
+    def _continuity(self, session: str | None, project: str | None) -> Continuity:
+        from mcp_memory.longterm.recall.continuity import Continuity
+        from mcp_memory.shortterm.canvas.tasks import open_task
+
+        if project is None and session is not None:
+            project = self._store.read(self.space, turn_rows.project_of_session, session)
+        return Continuity(
+            session=session,
+            project=project and mask_name(project),
+            open_task=lambda name: open_task(self._store, self.space, name),
         )
 
     def _note_stable(self, session: str | None, bundle: Bundle) -> None:

@@ -26,7 +26,7 @@ from functools import cache
 from mcp_memory.core.errors import Damaged, InvalidInput, NotFound
 from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import normalize, one_line
-from mcp_memory.core.types import CanvasRow, Role, StepStatus, Turn
+from mcp_memory.core.types import CanvasRow, OpenStep, OpenTask, Role, StepStatus, Turn
 from mcp_memory.language import patterns_of
 from mcp_memory.language.words import base_terms, function_words
 from mcp_memory.shortterm.canvas.flowchart import GOAL_LIMIT, TITLE_LIMIT, Canvas, clean, goal_of, padded
@@ -34,12 +34,13 @@ from mcp_memory.shortterm.canvas.folding import members, nodes_of
 from mcp_memory.shortterm.canvas.placement import CallIntent, CanvasStep, StepNote, latest, place
 from mcp_memory.shortterm.canvas.state import CanvasState, complete, current_state, row_of
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.sql import canvas_rows, record_rows
+from mcp_memory.store.sql import canvas_rows, record_rows, turn_rows
 from mcp_memory.store.values import CanvasChange
 
 LABEL_LIMIT = 30
 TASK_LIMIT = 200
 MAX_TASKS = 1000
+_LAST_TURNS, _OPEN_STEPS = 4, 5
 
 _RESERVED = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?", re.IGNORECASE)
 _PATH = re.compile(r"/\S*|~[/\\].*|\\.*|[A-Za-z]:(?:[\\/].*|\S*)|(?:.*[\\/])?\.{1,2}(?:[\\/].*)?", re.DOTALL)
@@ -135,6 +136,23 @@ def find_canvas(store: Store, space: str, *, task: str | None, session: str | No
     if row := find_task(own, clean(task, 200)) or find_task(rows, clean(task, 200)):
         return row
     raise NotFound(f"There is no task {clean(task, 60)!r}. {known_tasks(rows)}")
+
+
+def open_task(store: Store, space: str, session: str) -> OpenTask | None:
+    """Return the task of a session that was changed last, if it is not done and nobody has said since that it is."""
+    rows = store.read(space, canvas_rows.list_canvases, session=session, limit=1)
+    if not rows or rows[0].status == "done":
+        return None
+    turns = store.read(space, turn_rows.last_turns, session, limit=_LAST_TURNS, roles=("user", "assistant"))
+    since: list[tuple[Role, str]] = [(turn.role, turn.content) for turn in turns if turn.learned_at > rows[0].updated]
+    if boundary(since, about=()).done:
+        return None
+    try:
+        canvas = current_state(store, space, rows[0]).canvas
+    except Damaged:
+        return None
+    steps = [OpenStep(node.id, node.title) for node in canvas.nodes if node.status in ("doing", "paused")]
+    return OpenTask(id=padded(canvas.number), goal=canvas.task_goal, steps=tuple(steps[-_OPEN_STEPS:]))
 
 
 def check_task(task: str) -> str:

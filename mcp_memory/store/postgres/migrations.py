@@ -67,10 +67,15 @@ def _add_labels(con: Connection) -> None:
     run_statements(con, schema.LABELS)
 
 
+def _add_projects(con: Connection) -> None:
+    run_statements(con, (schema.PROJECTS,))
+
+
 STEPS: list[Step] = [
     Step(name="0001-baseline", expand=create_tables),
     Step(name="0002-keyed-identifiers", expand=_key_identifiers, backfill=_key_late_identifiers),
     Step(name="0003-labels", expand=_add_labels),
+    Step(name="0004-projects", expand=_add_projects),
 ]
 
 _NEW_TABLE = """

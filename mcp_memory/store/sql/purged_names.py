@@ -1,4 +1,4 @@
-"""Replaces names with erased words: of sessions, imported files, followed logs, aliases and reasons.
+"""Replaces names with erased words: of sessions, projects, imported files, followed logs, aliases and reasons.
 
 A name is replaced if it contains an erased word that occurs in no retained row, or if all rows under it are purged.
 Generated names are kept. Names that cannot be replaced, such as that of a space or the title of a task with other
@@ -117,7 +117,7 @@ def _erase_reasons(tx: Transaction, purged: set[int], says: Test, done: ErasedNa
 
 
 def _erase_paths(tx: Transaction, says: Test, done: ErasedNames) -> None:
-    """Erase the paths of imported files and followed logs that contain erased words.
+    """Erase the paths of imported files and followed logs, and projects, that contain erased words.
 
     If such a log is followed again, it is read from its start, and its stored turns are recognised.
     """
@@ -129,6 +129,10 @@ def _erase_paths(tx: Transaction, says: Test, done: ErasedNames) -> None:
         if says(path):
             tx.run("DELETE FROM followed WHERE space = :space AND path = ?", path)
             done.texts.append(path)
+    for (project,) in tx.all("SELECT DISTINCT project FROM session WHERE space = :space AND project IS NOT NULL"):
+        if says(project):
+            tx.run("UPDATE session SET project = NULL WHERE space = :space AND project = ?", project)
+            done.texts.append(project)
 
 
 def _erase_aliases(tx: Transaction, says: Test, done: ErasedNames) -> None:

@@ -13,12 +13,15 @@ from mcp_memory.store.sql.transaction import Transaction, from_ms, marks, to_ms
 from mcp_memory.store.values import UNJUDGED, Held, Verdict, quarantines
 
 _OF_ATOM = "FROM held h WHERE h.space = r.space AND h.id = 'a' || r.id"
-_QUARANTINED = f"{_OF_ATOM} AND (h.verdict IS NULL OR h.verdict = 'kept')"
+_WAITS = "(h.verdict IS NULL OR h.verdict = 'kept')"
+_QUARANTINED = f"{_OF_ATOM} AND {_WAITS}"
 OF_ATOM = f"(SELECT h.reasons {_QUARANTINED})"
 """The reasons why a row `r` of atoms is quarantined, as JSON; NULL if it is not."""
 DOUBTS_OF_ATOM = f"(SELECT h.reasons {_OF_ATOM} AND h.verdict = 'labelled')"
 """The doubts that label a row `r` of atoms, as JSON; NULL if there are none."""
 PASSES = f"NOT EXISTS (SELECT 1 {_QUARANTINED})"
+TURN_PASSES = f"NOT EXISTS (SELECT 1 FROM held h WHERE h.space = r.space AND h.id = 't' || r.id AND {_WAITS})"
+"""The conditions that a row `r` of atoms, or of turns, is not quarantined."""
 
 THERE = (
     "CASE substr({id}, 1, 1) WHEN 't' THEN EXISTS (SELECT 1 FROM turn st WHERE st.space = {space}"

@@ -299,7 +299,10 @@ LABELS = (
 )
 """What a sentence of the user states, and the version of the reader that extracted it without a model."""
 
-TABLES = (*BASELINE, *RECALLS, CACHED_TOKENS, *LABELS)
+PROJECTS = "ALTER TABLE session ADD project TEXT"
+"""The project of a session: see `core.projects`."""
+
+TABLES = (*BASELINE, *RECALLS, CACHED_TOKENS, *LABELS, PROJECTS)
 
 
 def statements(of: tuple[str, ...] = TABLES) -> Iterator[str]:

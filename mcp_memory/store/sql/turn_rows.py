@@ -434,25 +434,43 @@ def context_windows(tx: Transaction, ids: Iterable[str], *, around: int) -> list
     return [_turn(row[:-1]) for row in rows]
 
 
-def sessions(tx: Transaction, *, prefix: str = "", limit: int = 100, start: int = 0) -> list[SessionInfo]:
-    """Return sessions that have turns, the last written first, from the index `start` on."""
+def sessions(
+    tx: Transaction, *, prefix: str = "", project: str | None = None, limit: int = 100, start: int = 0
+) -> list[SessionInfo]:
+    """Return sessions that have turns, the last written first, from the index `start` on.
+
+    With `project`, only the sessions of that project are returned; with "", only sessions without a known project.
+    """
+    chosen = () if project is None else (project,)
+    of_project = "1 = 1" if project is None else "coalesce(s.project, '') = ?"
     # Turns are counted only for the returned sessions. For all others only the newest turn is looked up, in the index
     # by session: 500 sessions with 100,000 turns take 2 ms. CROSS JOIN keeps that order.
     rows = tx.all(
         "WITH latest AS MATERIALIZED (SELECT s.id, s.name, (SELECT t.id FROM turn t WHERE t.space = s.space"
         f" AND t.session = s.id AND {_SPOKEN} ORDER BY t.position DESC LIMIT 1) AS newest FROM session s"
-        " WHERE s.space = :space AND substr(s.name, 1, length(?)) = ?),"
+        f" WHERE s.space = :space AND substr(s.name, 1, length(?)) = ? AND {of_project}),"
         " listed AS MATERIALIZED (SELECT * FROM latest WHERE newest IS NOT NULL"
         " ORDER BY newest DESC LIMIT ? OFFSET ?)"
         " SELECT l.name, count(*), min(t.said_at), max(t.said_at) FROM listed l"
         f" CROSS JOIN turn t ON t.space = :space AND t.session = l.id AND {_SPOKEN}"
         " GROUP BY l.id, l.name, l.newest ORDER BY l.newest DESC",
-        *(prefix, prefix, limit, start),
+        *(prefix, prefix, *chosen, limit, start),
     )
     return [
         SessionInfo(session=name, turns=count, first=from_ms(first), last=from_ms(newest))
         for name, count, first, newest in rows
     ]
+
+
+def project_of_session(tx: Transaction, session: str) -> str | None:
+    """Return the project of a session; None if it is unknown."""
+    return tx.get("SELECT project FROM session WHERE space = :space AND id = ?", tx.session(session))
+
+
+def note_project(tx: Transaction, session: str, project: str) -> None:
+    """Record the project of a session that exists and has none yet."""
+    number = tx.session(session)
+    tx.run("UPDATE session SET project = ? WHERE space = :space AND id = ? AND project IS NULL", project, number)
 
 
 def _select(tx: Transaction, session: str, rest: str, *values: Value) -> list[Turn]:

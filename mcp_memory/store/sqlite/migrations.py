@@ -103,6 +103,10 @@ def _labels(con: apsw.Connection) -> None:
         con.execute(statement)
 
 
+def _projects(con: apsw.Connection) -> None:
+    con.execute(schema.PROJECTS)
+
+
 SCHEMA: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0001-baseline", _baseline),
     ("0002-recalls", _recalls),
@@ -111,6 +115,7 @@ SCHEMA: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0005-keyed-identifiers", _keyed_identifiers),
     ("0006-labels", _labels),
     ("0007-vector-blocks", vec0_tables.to_blocks),
+    ("0008-projects", _projects),
 ]
 
 

@@ -9,6 +9,9 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+import anyio.to_thread
+
+from mcp_memory.core.hook_outcomes import outcomes
 from mcp_memory.core.rights import RIGHTS
 from mcp_memory.core.text import format_bytes
 from mcp_memory.ui import components as ui
@@ -164,12 +167,13 @@ async def home(view: View) -> Page:
     """Show everything about the space; with `check` in the query, run the checks, which read the whole memory."""
     memory = view.memory
     status = await memory.status(brief=True)
-    checked = bool(view.query.get("check"))
+    checks = await _run_checks(view) if view.query.get("check") else None
+    missed = await anyio.to_thread.run_sync(_missed_by_hooks, view)
     return Page(
         title=t("home.title"),
         here="home",
         body=ui.body(
-            ui.columns(_contents(view, status), _health(view, status, await _run_checks(view) if checked else None)),
+            ui.columns(_contents(view, status), _health([*_known_problems(view, status), *missed], checks)),
             await forgotten(view, await memory.tombstones()),
             ui.columns(retention(await memory.retention()), export(view, memory.space)),
             backups(view, await memory.backups()) if view.is_owner and memory.has_files else None,
@@ -258,10 +262,10 @@ def _problem_list(lines: Sequence[str], title: str, *, kind: str) -> list[Elemen
     return [ui.note(title, kind=kind), el("ul", shown, more, class_="rows")]
 
 
-def _health(view: View, status: dict[str, Any], checks: list[Element] | None) -> Element:
+def _health(problems: Sequence[Element], checks: list[Element] | None) -> Element:
     if checks is None:
         checks = [el("p", ui.link("/home", t("health.check"), check=1), " ", el("small", t("health.takes")))]
-    return ui.section(t("health.title"), list(_known_problems(view, status)), checks, id="health")
+    return ui.section(t("health.title"), list(problems), checks, id="health")
 
 
 def _known_problems(view: View, status: dict[str, Any]) -> Iterator[Element]:
@@ -280,6 +284,14 @@ def _known_problems(view: View, status: dict[str, Any]) -> Iterator[Element]:
     if status["set_aside"] and view.is_owner:
         paths = ui.memory_text(", ".join(status["set_aside"]))
         yield ui.note(t("health.set_aside"), " ", paths, " ", el("code", "mcp-memory doctor --repair"), kind="warn")
+
+
+def _missed_by_hooks(view: View) -> list[Element]:
+    """Return what hooks of clients missed within a week, for the owner."""
+    if not view.is_owner:
+        return []
+    misses = outcomes(view.memory.settings.home, now=datetime.now()).sentences()
+    return [ui.note(t("health.hooks"), " ", ui.memory_text(miss), kind="warn") for miss in misses]
 
 
 # --- the machine ------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -19,14 +20,16 @@ from click.testing import CliRunner, Result
 
 from mcp_memory.cli.main import program
 from mcp_memory.core.errors import Refused
-from mcp_memory.integrations.clients.programs import CLIENTS, PLUGIN, PLUGIN_COMMANDS
+from mcp_memory.integrations.clients.programs import CLIENTS, PLUGIN, PLUGIN_COMMANDS, client_named
 from mcp_memory.integrations.clients.server_check import SHORT_PATH, check, environment, expand_variables
-from mcp_memory.integrations.hooks import hooks_of
 
 Run = Callable[..., Result]
 
 SCRIPT = str(Path(sys.executable).with_name("mcp-memory"))
-MOVING = ("XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "VSCODE_PORTABLE")
+MOVING = (
+    *("XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "GEMINI_CLI_HOME", "VSCODE_PORTABLE"),
+    *("npm_config_cache", "npm_config_prefix", "NVM_DIR"),
+)
 
 
 @pytest.fixture
@@ -68,7 +71,7 @@ def test_each_client_gets_its_entry_and_the_list_says_so(run: Run, tmp_path: Pat
     )
     hooks = servers(tmp_path / ".claude/settings.json", "hooks")
     assert hooks["SessionStart"][0]["hooks"][0]["args"] == ["hook", "SessionStart"]
-    listed = {line.split()[0]: line for line in run("install").output.splitlines()[1:7]}
+    listed = {line.split()[0]: line for line in run("install").output.splitlines()[1 : len(CLIENTS) + 1]}
     assert list(listed) == list(CLIENTS)
     assert all("installed" in line for line in listed.values())
     assert "installed, with hooks" in listed["claude-code"]
@@ -79,10 +82,49 @@ def test_the_list_names_what_is_there_and_what_cannot_be_read(run: Run, tmp_path
     (tmp_path / ".cursor/mcp.json").write_text('{"mcpServers": {"memory": {"command": "npx"}}}')
     (tmp_path / ".gemini").mkdir()
     (tmp_path / ".gemini/settings.json").write_text("{")
-    listed = {line.split()[0]: line for line in run("install").output.splitlines()[1:7]}
+    listed = {line.split()[0]: line for line in run("install").output.splitlines()[1 : len(CLIENTS) + 1]}
     assert "another server" in listed["cursor"]
     assert "cannot be read" in listed["gemini"]
     assert listed["codex"].split()[1:3] == ["-", "-"]
+
+
+@pytest.mark.parametrize(
+    ("client", "file", "text", "setting"),
+    [
+        ("claude-code", ".claude/settings.json", '{"disableAllHooks": true}', "disableAllHooks = true"),
+        ("codex", ".codex/config.toml", "[features]\nhooks = false\n", "features.hooks = false"),
+        ("gemini", ".gemini/settings.json", '{"hooksConfig": {"enabled": false}}', "hooksConfig.enabled = false"),
+        ("qwen-code", ".qwen/settings.json", '{"disableAllHooks": true}', "disableAllHooks = true"),
+        ("copilot", ".copilot/settings.json", '{"disableAllHooks": true}', "disableAllHooks = true"),
+        ("vscode", ".config/Code/User/settings.json", '{"chat.useHooks": false, /* */}', "chat.useHooks = false"),
+    ],
+)
+@pytest.mark.skipif(sys.platform != "linux", reason="the places of Linux")
+def test_hooks_that_are_switched_off_are_told(
+    run: Run, tmp_path: Path, client: str, file: str, text: str, setting: str
+) -> None:
+    (tmp_path / file).parent.mkdir(parents=True)
+    (tmp_path / file).write_text(text)
+    title = client_named(client).title
+    warning = f"{title} runs no hooks, because of {setting} in {tmp_path / file}."
+    asked = on_one_line(run("install", client, stdin="n\n").output)
+    assert warning in asked.partition("Install it into")[0]
+    assert warning in on_one_line(run("install", client, "--yes").output)
+    assert warning in on_one_line(run("install", client).output)  # it has it already
+    listed = {line.split()[0]: line for line in run("install").output.splitlines()[1 : len(CLIENTS) + 1]}
+    assert "installed, hooks off" in listed[client]
+    assert f"{title} runs none, because of {setting}" in on_one_line(run("doctor").output)
+    run("uninstall", client, "--yes")
+    assert (tmp_path / file).read_text() == text
+    assert "runs none" not in run("doctor").output
+
+
+def test_hooks_that_a_project_switches_off_are_told_there(run: Run, tmp_path: Path) -> None:
+    project = tmp_path / "shop"
+    (project / ".claude").mkdir(parents=True)
+    (project / ".claude/settings.json").write_text('{"disableAllHooks": true}')
+    assert "runs no hooks" in run("install", "claude-code", "--project", str(project), "--yes").output
+    assert "runs no hooks" not in run("install", "claude-code", "--no-hooks", "--yes").output
 
 
 def test_the_list_tells_of_the_plugin_of_claude_code_and_how_to_install_it(run: Run, tmp_path: Path) -> None:
@@ -107,7 +149,10 @@ def test_nothing_is_written_before_somebody_agreed(run: Run, tmp_path: Path) -> 
     for answer in ("n\n", ""):
         result = run("install", "cursor", stdin=answer)
         assert result.exit_code == 1
-        assert '+    "memory": {' in result.stdout
+        assert (
+            f"These files change (--show prints the exact change):\n  create {tmp_path}/.cursor/mcp.json\n"
+            in result.stdout
+        )
         assert "Nothing was changed. Say --yes" in result.stderr
         assert not (tmp_path / ".cursor").exists()
     result = run("install", "cursor", stdin="y\n")
@@ -116,19 +161,83 @@ def test_nothing_is_written_before_somebody_agreed(run: Run, tmp_path: Path) -> 
     assert (tmp_path / ".cursor/mcp.json").is_file()
 
 
-def test_the_change_is_shown_whole_and_within_80_columns(run: Run, tmp_path: Path) -> None:
-    (tmp_path / ".gemini").mkdir()
-    (tmp_path / ".gemini/settings.json").write_text(
-        '{\n  "note": "' + "x" * 200 + '",\n  "hooks": {"SessionEnd": []}\n}\n'
+def test_what_the_client_will_do_is_said_before_the_question_and_with_yes(run: Run, tmp_path: Path) -> None:
+    recalls = (
+        "Before each prompt, {} will ask mcp-memory for what matters, up to 395 tokens (700 at the start of a session)."
     )
-    for client in ("claude-code", "gemini", "codex"):
-        home = tmp_path / "a home with a long name" / ("y" * 90)
-        shown = run("--home", str(home), "install", client, stdin="n\n").stdout.splitlines()
-        changed = [line for line in shown if line.startswith(("+", "-", " ")) and not line.startswith(("---", "+++"))]
-        assert max(map(len, changed)) <= 80
-        added = "".join(line[1:].strip() for line in changed if line[0] == "+")
-        assert added.count("y" * 90) == 1 + len(hooks_of(client, ["mcp-memory"]))
-        assert not any("…" in line for line in changed if line[0] in "+-")
+    stores = "After each answer, the conversation is stored on this machine."
+    replaces = "Tool results over 1,500 tokens are stored, and a short stand-in takes their place."
+    asked = run("install", "claude-code", stdin="n\n").stdout
+    assert max(len(line) for line in asked.splitlines() if str(tmp_path) not in line) <= 80
+    before = on_one_line(asked).partition("Install it into Claude Code? [Y/n]:")[0]
+    assert " ".join([recalls.format("Claude Code"), stores, replaces]) in before
+    assert f"create {tmp_path}/.claude.json create {tmp_path}/.claude/settings.json" in before
+    gemini = on_one_line(run("install", "gemini", "--yes").stdout)
+    assert f"{recalls.format('Gemini CLI')} {stores}" in gemini
+    assert "Tool results" not in gemini
+    gone = run("uninstall", "gemini", "--yes").stdout
+    assert "Gemini CLI will no longer ask mcp-memory before a prompt or store conversations." in on_one_line(gone)
+    assert f"\n  delete {tmp_path}/.gemini/settings.json\n" in gone
+
+
+def test_of_a_client_without_hooks_it_is_said_that_the_agent_decides(run: Run) -> None:
+    for arguments in (["claude-desktop"], ["cursor", "--no-hooks"]):
+        said = on_one_line(run("install", *arguments, "--yes").stdout)
+        assert "gets tools to remember and to recall, and decides itself when to use them." in said
+        assert "Before each prompt" not in said
+    gone = on_one_line(run("uninstall", "claude-desktop", "--yes").stdout)
+    assert "The agent in Claude Desktop loses its tools to remember and to recall. What is stored stays." in gone
+
+
+def test_what_is_said_follows_the_settings_of_the_memory(run: Run, tmp_path: Path) -> None:
+    home = tmp_path / ".mcp-memory"
+    home.mkdir()
+    (home / "config.toml").write_text('offload_over = 3000\nllm = "anthropic/claude-haiku-4-5"\n')
+    said = on_one_line(run("install", "claude-code", stdin="n\n").stdout)
+    assert "Tool results over 3,000 tokens are stored" in said
+    assert "The model anthropic/claude-haiku-4-5 reads what is stored, up to 300,000 tokens a day." in said
+    (home / "config.toml").write_text('offload_over = 0\nstore = "postgresql://memory.example/all"\n')
+    said = on_one_line(run("install", "claude-code", stdin="n\n").stdout)
+    assert "Tool results" not in said
+    assert "the conversation is stored in the PostgreSQL database of your settings." in said
+    said = on_one_line(run("install", "codex", "--env", "MCP_MEMORY_LLM=ollama/qwen3:8b", stdin="n\n").stdout)
+    assert "The model ollama/qwen3:8b reads what is stored" in said
+
+
+@pytest.mark.skipif(shutil.which("patch") is None, reason="the program patch")
+@pytest.mark.parametrize("client", ["claude-code", "gemini", "codex"])
+def test_a_copy_of_the_diff_makes_the_change_and_undoes_it(run: Run, tmp_path: Path, client: str) -> None:
+    name = {"claude-code": ".claude/settings.json", "gemini": ".gemini/settings.json", "codex": ".codex/config.toml"}[
+        client
+    ]
+    config, copy = tmp_path / name, tmp_path / "copy"
+    config.parent.mkdir()
+    note = f"{'x' * 200}\u2028y"
+    original = f'note = "{note}"' if client == "codex" else f'{{\n  "note": "{note}",\n  "hooks": {{}}\n}}'
+    config.write_text(original)
+    copy.write_text(original)
+    arguments = ["--home", str(tmp_path / "a home with a long name" / ("y" * 90)), "install", client]
+    shown = run(*arguments, "--show", "--yes")
+    assert (shown.exit_code, shown.stderr, config.read_text()) == (0, "", original)
+    assert not any("…" in line for line in shown.stdout.splitlines())
+    run(*arguments, "--yes")
+    _patch(copy, _part_of(shown.stdout, config))
+    assert copy.read_text() == config.read_text()
+    assert run(*arguments, "--show").stdout == ""
+    removal = run("uninstall", client, "--show").stdout
+    assert copy.read_text() == config.read_text()
+    _patch(copy, _part_of(removal, config))
+    assert copy.read_text() == original
+
+
+def _part_of(shown: str, file: Path) -> str:
+    """Return the diff of one file in a diff of several."""
+    parts = re.split(r"^(?=--- )", shown, flags=re.MULTILINE)
+    return next(part for part in parts if part.startswith(f"--- {file}\n"))
+
+
+def _patch(file: Path, diff: str) -> None:
+    subprocess.run(["/usr/bin/env", f"PATH={os.defpath}", "patch", str(file)], input=diff, text=True, check=True)
 
 
 def test_uninstalling_takes_everything_out_again(run: Run, tmp_path: Path) -> None:
@@ -260,7 +369,8 @@ def test_at_a_terminal_whether_the_client_may_read_conversations_is_asked_once_a
     question = "May Codex read them? [y/N]:"
     shown = at_a_terminal("install", "codex", folder=tmp_path, typed=f"shared\ny\n{answer}\n")
     assert question in shown
-    assert "This uses your account there, up to 300,000 tokens a day." in on_one_line(shown)
+    price = "about 100,000 tokens on a day with 50 prompts, never more than 300,000."
+    assert f"This counts against your account there: {price}" in on_one_line(shown)
     assert (home / "config.toml").read_text() == f'llm = "{llm}"\n'
     run("uninstall", "codex", "--yes")
     assert question not in at_a_terminal("install", "codex", folder=tmp_path, typed="shared\ny\n")
@@ -270,6 +380,103 @@ def test_nobody_is_asked_whether_the_client_may_read_without_a_terminal(run: Run
     for client in ("claude-code", "codex", "gemini"):
         assert "read them?" not in run("install", client, stdin="y\n").output
     assert not (tmp_path / ".mcp-memory").exists()
+
+
+REFERENCE = {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-memory"]}
+ENTITY = '{"type":"entity","name":"Ada","entityType":"person","observations":["keeps bees in Bristol"]}\n'
+
+
+def test_without_a_terminal_the_command_that_imports_the_reference_memory_is_printed(run: Run, tmp_path: Path) -> None:
+    kept = tmp_path / "my memory.jsonl"
+    kept.write_text(ENTITY)
+    entry = {**REFERENCE, "env": {"MEMORY_FILE_PATH": "${HOME}/my memory.jsonl"}}
+    (tmp_path / ".cursor").mkdir()
+    (tmp_path / ".cursor/mcp.json").write_text(json.dumps({"mcpServers": {"graph": entry}}))
+    for arguments in (["--yes"], []):
+        said = run("--space", "work", "install", "codex", *arguments, stdin="y\n").output
+        assert f"with its memory in:\n  {kept}\n" in said
+        assert f"To import it: mcp-memory --space work import '{kept}'\n" in said
+        run("uninstall", "codex", "--yes")
+    assert not (tmp_path / ".mcp-memory").exists()
+    kept.unlink()
+    assert "reference memory server" not in run("install", "codex", "--yes").output
+
+
+def test_the_reference_memory_is_found_where_npm_keeps_its_package_and_in_any_configuration(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    package = Path("node_modules/@modelcontextprotocol/server-memory/dist")
+    npx, everywhere = tmp_path / ".npm/_npx/15b07286cbcc3329" / package, tmp_path / ".npm-global/lib" / package
+    for folder, name in ((npx, "memory.jsonl"), (everywhere, "memory.json")):
+        folder.mkdir(parents=True)
+        (folder / name).write_text(ENTITY)
+    assert "reference memory server" not in run("install", "codex", "--yes").output
+    run("uninstall", "codex", "--yes")
+    for name, text in (
+        (".claude.json", json.dumps({"projects": {"/p": {"mcpServers": {"graph": REFERENCE}}}})),
+        (".codex/config.toml", '[mcp_servers.graph]\ncommand = "mcp-server-memory"\n'),
+        (".mcp.json", json.dumps({"mcpServers": {"graph": REFERENCE}})),
+    ):
+        config = tmp_path / name
+        config.parent.mkdir(exist_ok=True)
+        config.write_text(text)
+        said = run("install", "gemini", "--yes").output
+        assert f"in:\n  {npx}/memory.jsonl\n  {everywhere}/memory.json\n" in said
+        run("uninstall", "gemini", "--yes")
+        config.unlink()
+
+
+def test_if_the_reference_server_has_the_name_its_import_is_offered_with_the_refusal(run: Run, tmp_path: Path) -> None:
+    kept = tmp_path / "memory.jsonl"
+    kept.write_text(ENTITY)
+    entry = {**REFERENCE, "env": {"MEMORY_FILE_PATH": str(kept)}}
+    (tmp_path / ".claude.json").write_text(json.dumps({"mcpServers": {"memory": entry}}))
+    refused = run("install", "claude-code", "--yes")
+    assert refused.exit_code == 1
+    assert "Remove it, or use --name for ours." in refused.stderr
+    assert f"To import it: mcp-memory import {kept}\n" in refused.stdout
+
+
+def test_a_relative_file_is_in_the_package_and_strange_entries_are_no_hindrance(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / ".npm/_npx/15b0/node_modules/@modelcontextprotocol/server-memory/dist"
+    folder.mkdir(parents=True)
+    for name in ("memory.jsonl", "mine.jsonl"):
+        (folder / name).write_text(ENTITY)
+    (tmp_path / ".gemini").mkdir()
+    (tmp_path / ".gemini/settings.json").write_text("{")
+    (tmp_path / ".cursor").mkdir()
+    config = tmp_path / ".cursor/mcp.json"
+    strange: list[tuple[Any, list[str]]] = [
+        ({"MEMORY_FILE_PATH": "mine.jsonl"}, ["mine.jsonl"]),
+        ({"MEMORY_FILE_PATH": 1}, ["memory.jsonl"]),
+        ([], ["memory.jsonl"]),
+        ({"MEMORY_FILE_PATH": "/none.jsonl"}, []),
+    ]
+    for variables, files in strange:
+        config.write_text(json.dumps({"mcpServers": {"graph": {**REFERENCE, "env": variables}}}))
+        said = run("install", "codex", "--yes").output
+        assert [name for name in ("memory.jsonl", "mine.jsonl") if f"\n  {folder / name}\n" in said] == files
+        run("uninstall", "codex", "--yes")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="a pseudo-terminal")
+def test_at_a_terminal_the_reference_memory_is_imported_after_a_yes_only(run: Run, tmp_path: Path) -> None:
+    kept = tmp_path / "memory.jsonl"
+    kept.write_text(ENTITY)
+    entry = {**REFERENCE, "env": {"MEMORY_FILE_PATH": str(kept)}}
+    (tmp_path / ".cursor").mkdir()
+    (tmp_path / ".cursor/mcp.json").write_text(json.dumps({"mcpServers": {"graph": entry}}))
+    question = "Import it into this memory? [y/N]:"
+    shown = at_a_terminal("--space", "work", "install", "vscode", folder=tmp_path, typed="y\n\n")
+    assert question in shown
+    assert not (tmp_path / ".mcp-memory").exists()
+    run("uninstall", "vscode", "--yes")
+    shown = at_a_terminal("--space", "work", "install", "vscode", folder=tmp_path, typed="y\ny\n")
+    assert question in shown
+    assert "keeps bees in Bristol" in run("--space", "work", "search", "bees").output
+    assert "reference memory server" not in run("--space", "work", "install", "gemini", "--yes").output
 
 
 def at_a_terminal(*arguments: str, folder: Path, typed: str) -> str:
@@ -346,7 +553,7 @@ def test_what_to_put_where_is_printed_for_any_client(run: Run, tmp_path: Path) -
     codex = run("install", "codex", "--print")
     assert codex.stdout.startswith(f'[mcp_servers.memory]\ncommand = "{SCRIPT}"')
     assert str(tmp_path / ".codex/config.toml") in codex.stderr
-    assert set(json.loads(run("install", "vscode", "--print").stdout)) == {"servers"}
+    assert set(json.loads(run("install", "vscode", "--no-hooks", "--print").stdout)) == {"servers"}
     assert list(tmp_path.iterdir()) == []
 
 

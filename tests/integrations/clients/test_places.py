@@ -11,6 +11,7 @@ from mcp_memory.core.errors import InvalidInput
 from mcp_memory.integrations.clients.programs import (
     CLIENTS,
     Machine,
+    client_named,
     command_for,
     existing_path,
     hooks_files,
@@ -94,7 +95,8 @@ def test_hooks_are_in_the_settings_and_those_of_a_project_are_the_users_own() ->
     assert [str(path) for path in hooks_files("claude-code", LINUX)] == ["/home/ada/.claude/settings.json"]
     assert [str(path) for path in hooks_files("claude-code", LINUX, project)] == ["/shop/.claude/settings.local.json"]
     assert hooks_files("gemini", LINUX) == server_files("gemini", LINUX)
-    assert hooks_files("cursor", LINUX) == []
+    assert hooks_files("claude-desktop", LINUX) == []
+    assert hooks_files("cursor", LINUX, project) == []
 
 
 def test_plugins_are_enabled_in_the_settings_and_those_of_a_project_count_more() -> None:
@@ -106,14 +108,19 @@ def test_plugins_are_enabled_in_the_settings_and_those_of_a_project_count_more()
 
 def test_a_project_has_a_file_for_each_client_that_knows_projects() -> None:
     files = {
-        client: server_files(client, LINUX, PurePosixPath("/shop")) for client in CLIENTS if "desktop" not in client
+        client: server_files(client, LINUX, PurePosixPath("/shop"))
+        for client in CLIENTS
+        if client_named(client).project
     }
     assert {client: [str(path) for path in paths] for client, paths in files.items()} == {
         "claude-code": ["/shop/.mcp.json"],
+        "copilot": ["/shop/.github/mcp.json"],
         "cursor": ["/shop/.cursor/mcp.json"],
         "vscode": ["/shop/.vscode/mcp.json"],
         "codex": ["/shop/.codex/config.toml"],
         "gemini": ["/shop/.gemini/settings.json"],
+        "opencode": ["/shop/opencode.json"],
+        "qwen-code": ["/shop/.qwen/settings.json"],
     }
     with pytest.raises(InvalidInput, match="no projects"):
         server_files("claude-desktop", LINUX, PurePosixPath("/shop"))

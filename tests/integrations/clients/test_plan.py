@@ -18,6 +18,7 @@ from mcp_memory.integrations.clients.plan import (
     ConfigPart,
     apply_changes,
     backup_path,
+    config_parts,
     diff,
     find_installed,
     plan_install,
@@ -26,13 +27,12 @@ from mcp_memory.integrations.clients.plan import (
 from mcp_memory.integrations.clients.programs import client_named, server_entry
 from mcp_memory.integrations.hooks import hooks_of
 
-HOOKS = hooks_of("claude-code", ["/opt/mcp-memory"])
-
 
 def part(path: Path, name: str = "cursor", *, hooks: bool = False, env: dict[str, str] | None = None) -> ConfigPart:
     of = client_named(name)
     server = server_entry(of, ["/opt/mcp-memory", "serve"], env or {})
-    return ConfigPart(path, of.format, of, "memory", server, HOOKS if hooks else {})
+    ours = hooks_of(name, ["/opt/mcp-memory"]) if hooks else {}
+    return ConfigPart(path, of.format, of, "memory", server, ours)
 
 
 def install(one: ConfigPart) -> None:
@@ -97,17 +97,26 @@ def test_a_file_that_was_made_goes_again(tmp_path: Path, name: str) -> None:
 
 def test_where_others_wrote_in_between_only_ours_goes_and_the_original_is_kept(config: Path) -> None:
     config.write_text('{\n  "mcpServers": {"a": {"command": "a"}}\n}\n')
-    install(part(config, hooks=True))
+    install(part(config, "claude-code", hooks=True))
     document = json.loads(config.read_text())
     document["mcpServers"]["later"] = {"command": "b"}
     document["hooks"]["Stop"].append({"hooks": [{"type": "command", "command": "beep"}]})
     config.write_text(json.dumps(document, indent=4))
-    uninstall(part(config, hooks=True))
+    uninstall(part(config, "claude-code", hooks=True))
     assert json.loads(config.read_text()) == {
         "mcpServers": {"a": {"command": "a"}, "later": {"command": "b"}},
         "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "beep"}]}]},
     }
     assert backup_path(config).exists()
+
+
+def test_what_hooks_need_beside_them_stays_as_long_as_there_are_hooks(config: Path) -> None:
+    install(part(config, hooks=True))
+    document = json.loads(config.read_text())
+    document["hooks"]["stop"].append({"command": "beep"})
+    config.write_text(json.dumps(document))
+    uninstall(part(config, hooks=True))
+    assert json.loads(config.read_text()) == {"version": 1, "hooks": {"stop": [{"command": "beep"}]}}
 
 
 def test_a_client_that_wrote_the_same_anew_gets_its_original_back(config: Path) -> None:
@@ -179,8 +188,9 @@ def test_any_document_is_refused_whole_or_comes_back_whole(
         assert config.read_text(encoding="utf-8") == text
         return
     document = json.loads(config.read_text(encoding="utf-8"))
-    assert {key: value for key, value in document.items() if key not in ("mcpServers", "hooks")} == {
-        key: value for key, value in value.items() if key not in ("mcpServers", "hooks")
+    beside = dict(one.client.hooks.beside) if one.client.hooks and hooks else dict[str, Any]()
+    assert {key: member for key, member in document.items() if key not in ("mcpServers", "hooks")} == {
+        key: member for key, member in {**beside, **value}.items() if key not in ("mcpServers", "hooks")
     }
     assert not plan_install(one).changes
     uninstall(one)
@@ -336,13 +346,14 @@ def test_the_diff_shows_what_changes_and_no_secret(config: Path) -> None:
 
 def test_the_diff_of_a_document_on_one_line_shows_the_change_over_several(config: Path) -> None:
     config.write_text(json.dumps({"a": "x" * 5000, "mcpServers": {}, "z": {"API_KEY": "hunter2hunter2"}}))
-    change = plan_install(part(config, hooks=True))
+    one = part(config, "claude-code", hooks=True)
+    change = plan_install(one)
     assert change.after
     assert b"\n" not in change.after
     shown = diff(change).splitlines()
     assert shown[1] == f"+++ {config} (one line, formatted here)"
     assert '+    "memory": {' in shown
-    assert sum('"command": "/opt/mcp-memory"' in line for line in shown) == 1 + len(HOOKS)
+    assert sum('"command": "/opt/mcp-memory"' in line for line in shown) == 1 + len(one.hooks)
     assert "hunter2" not in diff(change)
 
 
@@ -357,3 +368,16 @@ def test_what_is_written_has_the_indentation_of_the_file_and_hooks_on_lines_of_t
     assert max(map(len, text.splitlines())) <= 80
     uninstall(part(config, "claude-code", hooks=True))
     assert config.read_bytes().decode() == original
+
+
+def test_a_broken_configuration_of_a_client_with_a_plugin_is_told_when_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    config = tmp_path / ".hermes" / "config.yaml"
+    config.parent.mkdir()
+    config.write_text("plain words\n")
+    part, *files = config_parts("hermes", ["mcp-memory"], name="memory", project=None, env={}, hooks=True)
+    with pytest.raises(InvalidInput, match=r"config.yaml is not valid YAML: line 1"):
+        plan_install(part)
+    assert {file.path.name for file in files} == {"__init__.py", "plugin.yaml"}

@@ -52,11 +52,14 @@ def test_nothing_in_the_repository_fetches_the_package_by_name_before_its_releas
         ROOT / "Makefile",
         *(
             path
-            for folder in ("docs", "mcp_memory", "plugin", "bundle", "deploy", "scripts", ".github", ".claude-plugin")
+            for folder in (
+                *("docs", "mcp_memory", "plugin", "hooks", "bundle", "deploy", "scripts"),
+                *(".agents", ".claude-plugin", ".cursor-plugin", ".github"),
+            )
             for path in (ROOT / folder).rglob("*")
         ),
     ]
-    endings = {".md", ".json", ".toml", ".py", ".yaml", ".yml", ".cmd", "", ".html", ".js"}
+    endings = {".md", ".json", ".toml", ".py", ".rb", ".yaml", ".yml", ".cmd", "", ".html", ".js"}
     found = [
         f"{path.relative_to(ROOT)}: {line.strip()}"
         for path in files

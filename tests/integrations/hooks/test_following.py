@@ -9,9 +9,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from mcp_memory.integrations.hooks import transcripts
+from mcp_memory.integrations.hooks import following
 from mcp_memory.integrations.hooks.daemon_files import DaemonFiles, PendingLog, make_folders, pending_logs
-from mcp_memory.integrations.hooks.transcripts import LogFollower
+from mcp_memory.integrations.hooks.following import LogFollower
 from mcp_memory.integrations.importers import log_file
 from mcp_memory.service.memory import Memory
 from tests.in_memory import in_memory
@@ -56,7 +56,7 @@ def test_a_log_that_never_ends_is_passed_over_and_said_and_the_next_one_is_store
 def test_a_long_log_is_left_after_a_while_and_read_on_next_time(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transcripts, "_PASS_S", 0.0)
+    monkeypatch.setattr(following, "_PASS_S", 0.0)
     monkeypatch.setattr(log_file, "_LINES", 4)
     log = written(tmp_path, "claude-code", TALK)
     runs = 1

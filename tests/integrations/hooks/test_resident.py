@@ -11,10 +11,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import apsw
 import pytest
@@ -31,112 +30,11 @@ from mcp_memory.integrations.hooks.daemon_files import (
     pending_logs,
     proof,
 )
-from mcp_memory.service.memory import Memory
-from tests.in_memory import in_memory
+from tests.integrations.hooks.hook_client import ID, WAIT, Client, is_running, remember, said, turns, until
 
-ID = "3f2a9c1e-0d4b-4c3a-9b7e-000000000000"
-WAIT = 20.0
 OUTPUT = {"stdout": "\n".join(f"line {n} of a long log, job {n * 37}" for n in range(900)), "stderr": ""}
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform == "win32", reason="signals")]
-
-
-class Client:
-    """A client with one conversation, whose hooks it runs."""
-
-    def __init__(self, home: Path, log: Path, **env: str) -> None:
-        self.home = home
-        self.log = log
-        self.env = {**os.environ, "MCP_MEMORY_HOME": str(home), "MCP_MEMORY_EMBEDDER": "none", **env}
-
-    def start(self, event: str, **told: Any) -> subprocess.Popen[bytes]:
-        given = {"session_id": ID, "transcript_path": str(self.log), "hook_event_name": event, **told}
-        hook = subprocess.Popen(
-            [sys.executable, "-m", "mcp_memory", "hook", event],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=self.env,
-        )
-        assert hook.stdin is not None
-        hook.stdin.write(json.dumps(given).encode())
-        hook.stdin.close()
-        return hook
-
-    def hook(self, event: str, **told: Any) -> str:
-        """Return what the model is told, or what stands for an output; empty where the hook printed nothing."""
-        return _said(self.start(event, **told))
-
-    def answer(self, event: str, **told: Any) -> str:
-        """Return the answer to a hook. On a busy machine it may come after the hook gave up: then run the hook again."""
-        end = time.monotonic() + WAIT
-        while not (said := self.hook(event, **told)):
-            assert time.monotonic() < end
-        return said
-
-    def says(self, role: str, text: str) -> None:
-        number = len(self.log.read_text().splitlines()) if self.log.exists() else 0
-        line = {
-            "type": role,
-            "sessionId": ID,
-            "uuid": f"00000000-0000-4000-8000-{number:012d}",
-            "timestamp": f"2026-11-22T10:00:{number:02d}.000Z",
-            "message": {"role": role, "content": text},
-        }
-        with self.log.open("a") as file:
-            file.write(json.dumps(line) + "\n")
-
-    def resident(self) -> DaemonEndpoint | None:
-        files = list((self.home / "hooks").glob("*.json"))
-        assert len(files) <= 1
-        return DaemonEndpoint.read(files[0]) if files else None
-
-    def running(self) -> DaemonEndpoint:
-        """Return the resident that a hook started. It may still be starting, as the hook waits only a short time."""
-        until(self.resident)
-        there = self.resident()
-        assert there is not None
-        return there
-
-    def kill(self, signum: signal.Signals) -> DaemonEndpoint:
-        """Send a signal to the resident, wait until it is gone, and return what it was."""
-        there = self.running()
-        os.kill(there.pid, signum)
-        until(lambda: not is_running(there.pid))
-        return there
-
-    def end(self) -> None:
-        """End the resident, and a second one that a hook may have started while the first was too busy to answer it."""
-        while (there := self.resident()) is not None:
-            if is_running(there.pid):
-                os.kill(there.pid, signal.SIGTERM)
-            until(lambda pid=there.pid: not is_running(pid))
-            assert self.resident() != there
-
-
-def _said(hook: subprocess.Popen[bytes]) -> str:
-    with hook:
-        assert hook.stdout is not None
-        assert hook.stderr is not None
-        printed, complaint = hook.stdout.read(), hook.stderr.read()
-        assert (hook.wait(WAIT), complaint) == (0, b"")
-    said: dict[str, Any] = json.loads(printed)["hookSpecificOutput"] if printed else {}
-    return said.get("additionalContext") or said.get("updatedToolOutput", {}).get("stdout", "")
-
-
-def until(true: Callable[[], object]) -> None:
-    end = time.monotonic() + WAIT
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.02)
-
-
-def is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return not Path(f"/proc/{pid}/stat").exists() or ") Z " not in Path(f"/proc/{pid}/stat").read_text()
 
 
 @pytest.fixture
@@ -147,18 +45,7 @@ def client(home: Path, tmp_path: Path) -> Iterator[Client]:
     client.end()
 
 
-def turns(client: Client) -> list[str]:
-    async def read(memory: Memory) -> list[str]:
-        return [turn.content for turn in await memory.session_turns("claude-code-3f2a9c1e")]
-
-    return in_memory(client.home, read)
-
-
-def remember(client: Client, text: str) -> None:
-    in_memory(client.home, lambda memory: memory.remember(text, typed=True))
-
-
-def test_a_conversation_is_recalled_kept_and_recorded_and_then_nothing_runs(client: Client) -> None:
+def test_a_conversation_is_recalled_kept_and_recorded_and_the_resident_waits_for_the_next(client: Client) -> None:
     remember(client, "The harbour master of Torvik is Odd Berge.")
     assert "claude-code-3f2a9c1e" in client.answer("SessionStart", source="resume")
     there = client.running()
@@ -172,14 +59,16 @@ def test_a_conversation_is_recalled_kept_and_recorded_and_then_nothing_runs(clie
     assert client.hook("Stop", last_assistant_message="Odd Berge.") == ""
     client.says("user", "Thank you.")
     assert client.hook("SessionEnd", reason="other") == ""
-    until(lambda: not is_running(there.pid))
+    until(lambda: not any((client.home / "hooks" / "waiting").iterdir()))
+    assert client.resident() == there
+    client.kill(signal.SIGTERM)
     assert client.resident() is None
     assert turns(client) == ["Who is harbour master of Torvik?", "Odd Berge.", "Thank you."]
 
 
 def test_hooks_that_come_at_once_have_one_resident(client: Client) -> None:
     hooks = [client.start("SessionStart", source="startup") for _ in range(4)]
-    assert all("recorded" in (_said(hook) or client.answer("SessionStart", source="startup")) for hook in hooks)
+    assert all("recorded" in (said(hook) or client.answer("SessionStart", source="startup")) for hook in hooks)
     assert client.resident() is not None
     (file,) = (client.home / "hooks").glob("*.json")  # it leads to the process, and is its user's alone
     assert [path.stat().st_mode & 0o077 for path in (client.home, file.parent, file)] == [0, 0, 0]

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from mcp_memory.core.token_counts import token_counter
-from mcp_memory.integrations.hooks.answers import Conversations, HookEvent, parse_event
+from mcp_memory.integrations.hooks.answers import Conversations
 from mcp_memory.integrations.hooks.daemon_files import DaemonFiles
+from mcp_memory.integrations.hooks.events import HookEvent, parse_event
 from mcp_memory.integrations.importers.follow import follow_log
 from mcp_memory.integrations.importers.records import Agent
 from mcp_memory.integrations.shown_results import MOST_CHARS, shown_of

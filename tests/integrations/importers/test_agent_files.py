@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from mcp_memory.cli.import_files import sources
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.integrations.importers.format_table import files_of_formats, table
+from mcp_memory.integrations.importers.formats.openclaw import COMPRESSED
 from mcp_memory.integrations.importers.history import ImportOptions, source_of, survey
 from mcp_memory.integrations.importers.markdown_notes import Passage, front_matter, markdown_passages
 from mcp_memory.integrations.importers.reader import ImportSource
@@ -91,3 +93,20 @@ def test_a_folder_of_notes_of_another_memory_is_read_whole_although_it_has_instr
     (tmp_path / "hive.md").write_text("---\ntitle: Hive\n---\n- [weight] 31 kg\n", encoding="utf-8")
     with sources([tmp_path], "auto") as logs:
         assert [source.path for source in logs if isinstance(source, ImportSource)] == [tmp_path]
+
+
+def test_a_line_that_openclaw_compressed_hides_nothing_before_it(tmp_path: Path) -> None:
+    path = tmp_path / "openclaw-agent.sqlite"
+    said = [("user", "Where is the key?"), ("toolResult", None), ("assistant", "Under the mat.")]
+    with sqlite3.connect(path) as database:
+        columns = "session_id TEXT, seq INTEGER, event_json TEXT, event_zstd BLOB, navigation_json TEXT"
+        database.execute(f"CREATE TABLE transcript_events ({columns})")
+        for number, (role, content) in enumerate(said):
+            line = {"type": "message", "id": f"m{number}", "parentId": f"m{number - 1}" if number else None}
+            whole = json.dumps({**line, "message": {"role": role, "content": content}})
+            known = json.dumps({"navigation": {**line, "message": {"role": role}}})
+            stored = (whole, None, None) if content else (None, b"no zstd", known)
+            database.execute("INSERT INTO transcript_events VALUES (?, ?, ?, ?, ?)", ("s1", number, *stored))
+    turns, skipped = turns_of(path, "openclaw-db")
+    assert [turn.content for turn in turns] == ["Where is the key?", "Under the mat."]
+    assert skipped.left_out == {COMPRESSED: 1}

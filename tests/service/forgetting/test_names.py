@@ -79,11 +79,17 @@ async def imported(memory: Memory, folder: Path) -> list[str]:
     return [turn.id for name in new for turn in await memory.session_turns(name)]
 
 
+async def in_project(memory: Memory) -> list[str]:
+    await memory.note_project("garden", f"/srv/{WORD}")
+    return await said(memory)
+
+
 FIELDS: dict[str, Put] = {
     "content": lambda memory, _: said(memory),
     "speaker": lambda memory, _: said(memory, name=WORD),
     "session": lambda memory, _: said(memory, session=f"about-{WORD}"),
     "session in lower case": lambda memory, _: said(memory, session=WORD.lower()),
+    "project": lambda memory, _: in_project(memory),
     "client id": lambda memory, _: said(memory, client_id=f"msg-{WORD}"),
     "statement": lambda memory, _: told(memory),
     "entity": lambda memory, _: told(memory, entity=WORD, relation="saw", value="a doctor"),

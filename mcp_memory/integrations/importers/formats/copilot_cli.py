@@ -4,18 +4,20 @@
     data   {content, attachments} | {content, reasoningText, toolRequests} | {toolCallId, result: {content}}
 
 `workspace.yaml` in the same folder has the title. The extension of VS Code writes the same events for sessions that are
-also in its `chatSessions`. `session.import_legacy` contains a session of the older form (`copilot_history`).
+also in its `chatSessions`, and are imported from there. `session.import_legacy` contains a session of the older form
+(`copilot_history`).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from mcp_memory.integrations.importers.chat import Chat, Message
-from mcp_memory.integrations.importers.format import Format, any_line
+from mcp_memory.integrations.importers.format import AnyRecord, Format, any_line
 from mcp_memory.integrations.importers.parts import (
     ATTACHED,
     BRANCHES,
@@ -32,6 +34,8 @@ from mcp_memory.integrations.importers.parts import (
     call_parts,
 )
 from mcp_memory.integrations.importers.records import (
+    SkippedParts,
+    SourceValue,
     find,
     find_first,
     items_of,
@@ -114,7 +118,7 @@ def _left_out(event: Message) -> str | None:
     kind, data = event.get("type"), part_of(event, "data")
     if event.get("undone") is True:
         return BRANCHES
-    if data.get("parentToolCallId") or event.get("agentId") or data.get("parentAgentTaskId"):
+    if data.get("parentToolCallId") or event.get("agentId"):
         return SUB_AGENTS
     if kind == "user.message":
         if data.get("source") not in (None, "user") or data.get("isAutopilotContinuation") is True:
@@ -155,6 +159,21 @@ CHAT = Chat(
 )
 
 
+_VSCODE_CHAT = replace(CHAT, client="vscode")
+
+
+def _chat(source: SourceValue) -> Chat:
+    return _VSCODE_CHAT if "/GitHub.copilot-chat/" in source.path else CHAT
+
+
+def _records(source: SourceValue, skipped: SkippedParts) -> Iterator[AnyRecord]:
+    return chat_records(_chat(source))(source, skipped)
+
+
+def _live_records(source: SourceValue, skipped: SkippedParts) -> Iterator[AnyRecord]:
+    return _chat(source).records(source, skipped)
+
+
 def _matches(line: Any) -> bool:
     return find(line, "type") in ("session.start", "user.message") and object_of(find(line, "data")) is not None
 
@@ -166,5 +185,6 @@ FORMAT = Format(
     matches=any_line(_matches),
     load=load_lines(_session),
     parts=beside("workspace.yaml"),
-    records=chat_records(CHAT),
+    records=_records,
+    live=_live_records,
 )

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from mcp_memory.integrations.importers.chat import Chat, Message
-from mcp_memory.integrations.importers.format import Format
+from mcp_memory.integrations.importers.format import AnyRecord, Format
 from mcp_memory.integrations.importers.parts import (
     BRANCHES,
     INJECTED,
@@ -27,7 +28,15 @@ from mcp_memory.integrations.importers.parts import (
     parse_list,
     parse_object,
 )
-from mcp_memory.integrations.importers.records import find, find_first
+from mcp_memory.integrations.importers.records import (
+    SkippedParts,
+    SourceValue,
+    find,
+    find_first,
+    items_of,
+    list_of,
+    object_of,
+)
 from mcp_memory.integrations.importers.session_files import chat_records, load_database, write_ahead_log
 from mcp_memory.integrations.importers.sqlite_file import Database
 
@@ -67,7 +76,7 @@ def _sessions(database: Database) -> Iterator[tuple[str, Any]]:
 
 
 def _hash(message: Message) -> int:
-    return hash((message.get("role"), message.get("content")))
+    return hash((message.get("role"), str(message.get("content"))))
 
 
 def _mark_copies(messages: Iterable[dict[str, Any]], of_parent: set[int]) -> Iterator[dict[str, Any]]:
@@ -94,10 +103,11 @@ def _left_out(message: Message) -> str | None:
 
 
 def _parts(message: Message) -> Iterator[Any]:
-    text, role = str(message.get("content") or ""), message.get("role")
+    content, role = message.get("content") or "", message.get("role")
     if find_first(message, ("reasoning", "reasoning_content", "reasoning_details")):
         yield {"type": THOUGHTS}
-    for part in parse_list(text.removeprefix(_PARTS)) if text.startswith(_PARTS) else [text]:
+    text = str(content)
+    for part in list_of(content) or (parse_list(text.removeprefix(_PARTS)) if text.startswith(_PARTS) else [text]):
         words = part if isinstance(part, str) else find(part, "text")
         yield from _words(words) if role == "user" and isinstance(words, str) else [part]
     yield from call_parts(parse_list(message.get("tool_calls")))
@@ -114,6 +124,30 @@ def _words(text: str) -> Iterator[dict[str, Any]]:
     yield {"type": WORDS, "text": _REPLY.sub("", text).strip()}
 
 
+_records = chat_records(
+    Chat(
+        client="hermes",
+        expected="session of Hermes",
+        began=("began",),
+        time=("timestamp",),
+        split=_parts,
+        left_out=_left_out,
+    ),
+    sub_agent=lambda source: find(source.value, "by_program") is True,
+)
+
+
+def live_records(source: SourceValue, skipped: SkippedParts) -> Iterator[AnyRecord]:
+    """Yield the records of a conversation of our plugin: {id, title, messages, before}, with rows of the database.
+
+    `before` are the messages of the session that this one continues.
+    """
+    session = object_of(source.value) or {}
+    of_parent = {_hash(message) for message in items_of(session, "before")}
+    messages = [*_mark_copies(items_of(session, "messages"), of_parent)]
+    yield from _records(replace(source, value={**session, "messages": messages}), skipped)
+
+
 FORMAT = Format(
     title="the database of Hermes",
     location="`~/.hermes/state.db`",
@@ -121,15 +155,5 @@ FORMAT = Format(
     path=r"(?:^|/)state\.db$",
     load=load_database(_sessions),
     parts=write_ahead_log,
-    records=chat_records(
-        Chat(
-            client="hermes",
-            expected="session of Hermes",
-            began=("began",),
-            time=("timestamp",),
-            split=_parts,
-            left_out=_left_out,
-        ),
-        sub_agent=lambda source: find(source.value, "by_program") is True,
-    ),
+    records=_records,
 )

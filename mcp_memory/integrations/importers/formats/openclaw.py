@@ -25,6 +25,7 @@ from mcp_memory.integrations.importers.records import (
     SkippedParts,
     SourceValue,
     find,
+    items_of,
     list_of,
     object_of,
     part_of,
@@ -58,6 +59,7 @@ _SENDER = re.compile(r'"(?:sender|name)":\s*"([^"\n]+)"')
 _DIRECTIVE = re.compile(
     r"\[\[(?:reply_to_current|reply_to:[^\]]*|audio_as_voice)\]\][ \t]*|^MEDIA:[^\n]*\n?", re.MULTILINE
 )
+COMPRESSED = "long messages that OpenClaw compressed, which Python 3.14 can read"
 _NOTHING = ("NO_REPLY", "HEARTBEAT_OK")
 _COUNTED = {"compaction": SUMMARIES, "branch_summary": SUMMARIES, "custom_message": INJECTED}
 _BY_PROGRAMS = re.compile(r"(?:^|:)(?:subagent|cron|hook)\b")
@@ -92,6 +94,8 @@ def _session(path: Path, lines: list[Any]) -> dict[str, Any]:
 
 
 def _left_out(line: Message) -> str | None:
+    if line.get("compressed") is True:
+        return COMPRESSED
     kind, message = line.get("type"), part_of(line, "message")
     if kind != "message":
         return _COUNTED.get(str(kind))
@@ -140,6 +144,13 @@ def of_program(source: SourceValue) -> bool:
 
 _OPENCLAW = chat_records(CHAT, sub_agent=of_program)
 _PI = chat_records(replace(CHAT, client="pi"))
+
+
+def live_records(source: SourceValue, skipped: SkippedParts) -> Iterator[AnyRecord]:
+    """Yield the records of a conversation of our plugin: {id, key, lines}, with the last lines of the session."""
+    value = part_of({"value": source.value}, "value")
+    session = {**session_of(items_of(value, "lines"), str(value.get("key") or "")), "id": value.get("id")}
+    yield from _OPENCLAW(replace(source, value=session), skipped)
 
 
 def _records(source: SourceValue, skipped: SkippedParts) -> Iterator[AnyRecord]:

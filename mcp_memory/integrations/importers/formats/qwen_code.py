@@ -17,6 +17,7 @@ from mcp_memory.integrations.importers.format import Format, any_line, has
 from mcp_memory.integrations.importers.parts import ATTACHED, COMMANDS, HIDDEN, INJECTED, SUMMARIES
 from mcp_memory.integrations.importers.records import find, list_of, name_of, object_of
 
+_HOOKED = "<qwen:user-prompt-submit-context>"
 _OPENS, _ENDS = "--- Content from referenced files ---", "--- End of content ---"
 
 
@@ -35,10 +36,12 @@ def _left_out(message: Message) -> str | None:
 
 
 def _parts(message: Message) -> Iterator[Any]:
-    """Yield the parts of a message, with the files that it mentions as one part."""
+    """Yield the parts of a message, with the files that it mentions as one part, and without what hooks added."""
     is_attached = False
     for part in list_of(find(message, "message.parts")) or []:
         text = str((object_of(part) or {}).get("text") or "").strip()
+        if text.startswith(_HOOKED):
+            continue
         if text == _OPENS:
             is_attached = True
             yield {"type": ATTACHED}
