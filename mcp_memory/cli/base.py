@@ -169,6 +169,12 @@ _SPACE = click.option(
     expose_value=False,
     help="Whose memory: a user, a project, an agent.  [default: $MCP_MEMORY_SPACE or default]",
 )
+_PERSONAL = click.option(
+    "--personal-space",
+    callback=_store_option,
+    expose_value=False,
+    help="Space of the personal memory, used beside it.  [default: $MCP_MEMORY_PERSONAL_SPACE or none]",
+)
 _JSON = "mcp_memory.json"
 
 
@@ -224,8 +230,8 @@ def progress_bars(what: str = "") -> Generator[Callable[[str, int, int], None]]:
 
 
 def memory_options(command: Command) -> Command:
-    """Add `--home`, `--store` and `--space`; they work before and after the command's name."""
-    return home_option(_STORE(_SPACE(command)))
+    """Add `--home`, `--store`, `--space` and `--personal-space`; they work before and after the command's name."""
+    return home_option(_STORE(_SPACE(_PERSONAL(command))))
 
 
 def parse_duration(text: str, option: str) -> timedelta:

@@ -42,7 +42,7 @@ _show = click.option("--show", "only_show", is_flag=True, help="Show the exact c
 @click.option(
     "--per-project",
     is_flag=True,
-    help="A separate memory for this folder or that of --project. Its space is named after the folder.",
+    help="A separate memory for the project of this folder or that of --project, beside the shared one.",
 )
 @click.option("--no-hooks", is_flag=True, help="Only the server: no automatic recall or recording.")
 @_show
@@ -77,7 +77,9 @@ def install(
     without a terminal, the command for that is printed.
 
     All clients and projects share one memory, unless you say otherwise: at a terminal you are asked, else
-    --per-project gives a project a separate one. Repeat that in each project that needs one.
+    --per-project gives a project a separate one. Repeat that in each project that needs one. Its space is named after
+    the repository, so worktrees and clones share it. The shared memory is recalled beside it, as your personal one,
+    unless you add --personal-space none.
 
     \b
     mcp-memory install
@@ -93,7 +95,7 @@ def install(
     changes_nothing = only_check or only_show or only_print or only_link or client is None
     if per_project or (not changes_nothing and not yes and _ask_for_separate_memory(str(client), name, project)):
         project = project or Path.cwd()
-        command_settings()["space"] = command_settings().get("space") or _space_of(project)
+        _choose_spaces(project)
     if only_check:
         _check_servers(client, name, project)
     elif only_link:
@@ -155,15 +157,38 @@ def _parts(client: str, name: str, project: Path | None, env: dict[str, str], *,
 
 
 def _space_of(project: Path) -> str:
-    """Return the space of a project: the name of its folder. Raises InvalidInput for an unsuitable folder."""
-    from mcp_memory.core.config import Settings
+    """Return the space of a project (`core.projects`). Raises InvalidInput for an unsuitable folder."""
+    from mcp_memory.core.projects import find_project
 
     if project in (Path.home(), Path(project.anchor)):
         raise InvalidInput(f"{project} is not the folder of a project. Name one with --project.")
-    space = safe_name(project.name, what="space")
-    if space == Settings.model_fields["space"].default:
+    return find_project(project).space
+
+
+def _choose_spaces(project: Path) -> None:
+    """Select the space of a project, and the shared space as the personal one, unless the command line names others.
+
+    Earlier versions named the space after the folder alone: if such a memory exists, say how to use or move it.
+    """
+    from mcp_memory.core.config import load_settings
+
+    chosen = command_settings()
+    shared = load_settings(home=chosen.get("home")).space
+    space = chosen.get("space") or _space_of(project)
+    if space == shared:
         raise InvalidInput(f"The space {space!r} is the one that all share. Name another with --space.")
-    return space
+    chosen["personal_space"] = chosen.get("personal_space") or shared
+    if not chosen.get("space") and (settings().home / "spaces" / project.name).is_dir():
+        old = shlex.quote(project.name)
+        say(
+            escape_controls(
+                f"This folder has a memory under its earlier name, the space {project.name!r}. It stays as it is. Add "
+                f"--space {old} to keep using it, or move it into the new one:\n"
+                f"  mcp-memory export old.zip --space {old}\n"
+                f"  mcp-memory --space {space} import old.zip\n"
+            )
+        )
+    chosen["space"] = space
 
 
 def _ask_for_separate_memory(client: str, name: str, project: Path | None) -> bool:
@@ -193,13 +218,16 @@ def _command() -> list[str]:
     from mcp_memory.integrations.clients.programs import this_command
 
     here = {
-        key: command_settings().get(key) or os.environ.get(f"MCP_MEMORY_{key.upper()}") for key in ("home", "space")
+        key: command_settings().get(key) or os.environ.get(f"MCP_MEMORY_{key.upper()}")
+        for key in ("home", "space", "personal_space")
     }
     options: list[str] = []
     if here["home"]:
         options += ["--home", str(settings().home)]
     if here["space"]:
         options += ["--space", safe_name(str(here["space"]), what="space")]
+    if here["personal_space"] not in (None, "none"):
+        options += ["--personal-space", safe_name(str(here["personal_space"]), what="space")]
     return [*this_command(), *options]
 
 
@@ -293,6 +321,13 @@ def _install(
     if space := command_settings().get("space"):
         click.echo(
             escape_controls(f"Its memory is the space {space!r}: mcp-memory --space {shlex.quote(space)} status")
+        )
+    if (personal := command_settings().get("personal_space", "none")) != "none":
+        say(
+            escape_controls(
+                f"The space {personal!r} is recalled beside it, and gets what is remembered about you. For a memory "
+                "without it, install again with --personal-space none."
+            )
         )
     same = [*([] if name == NAME else ["--name", name]), *(["--project", str(project)] if project else [])]
     click.echo(escape_controls(f"To see it answer: {' '.join(['mcp-memory install', of.name, '--check', *same])}"))

@@ -220,4 +220,6 @@ def hook(event: str, client: str) -> None:
         return
     from mcp_memory.integrations.hooks.command import run
 
+    if personal := command_settings().get("personal_space"):
+        os.environ["MCP_MEMORY_PERSONAL_SPACE"] = personal  # for the daemon, which has no options
     run(event, client, command_settings().get("home"), command_settings().get("space"))

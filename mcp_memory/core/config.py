@@ -44,6 +44,11 @@ class Settings(BaseModel):
         pattern=r"^s3://[^/\s]+(/\S*)?$",
     )
     space: str = _setting("default", "Whose memory: a user, a project, an agent")
+    personal_space: str = _setting(
+        "none",
+        "Space of the user's personal memory, which is recalled beside that of a project and gets what is remembered "
+        "about the person; `none` for neither",
+    )
     embedder: str = _setting(
         "bundled",
         "`bundled`, `none`, a local model (`fastembed:BAAI/bge-small-en-v1.5`, "

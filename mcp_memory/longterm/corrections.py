@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.types import Atom, Fact, Kind, StatementKind
@@ -111,14 +112,17 @@ def check_closing(
     typed: bool,
     dated: bool,
     is_note: bool,
+    said_in: str,
 ) -> tuple[NewAtom, str | None]:
     """Return the accepted form of a statement that closes promises (`check_claim`), and a note for the agent or None.
 
-    A statement that the user did not make counts as the agent's. So does a possible note (`is_note`), unless the user's
-    other words contain more of its terms than the promises do. A statement that resembles an attack closes nothing.
+    The user's words are searched in the space `said_in`. A statement that the user did not make counts as the agent's.
+    So does a possible note (`is_note`), unless the user's other words contain more of its terms than the promises do. A
+    statement that resembles an attack closes nothing.
     """
     excluded = [promise.text for promise in promises]
-    accepted, note = check_claim(store, space, atom, embed=embed, typed=typed, dated=dated, excluded=excluded)
+    check = partial(check_claim, store, space, embed=embed, dated=dated, said_in=said_in)
+    accepted, note = check(atom, typed=typed, excluded=excluded)
     if not promises:
         return accepted, note
     is_users = accepted.source == "user" and not accepted.held
@@ -128,7 +132,7 @@ def check_closing(
         )
     if _UNSAID.intersection(accepted.held) or (is_note and not is_users):
         agents = replace(atom, source="assistant", kind="episodic", priority=70, supersedes=())
-        accepted, note = check_claim(store, space, agents, embed=embed, dated=dated)
+        accepted, note = check(agents)
     if accepted.held:
         return accepted, note
     closed = [promise for promise in promises if promise.valid_to is None]

@@ -37,27 +37,35 @@ _PREFIX: Mapping[Layer, str] = {"turn": "t", "atom": "a", "chunk": "c"}
 
 
 def restatements(
-    store: Store, space: str, reach: Reach, agent_texts: Iterable[tuple[str, str]], *, query: str | None = None
+    store: Store,
+    space: str,
+    reach: Reach,
+    agent_texts: Iterable[tuple[str, str]],
+    *,
+    query: str | None = None,
+    other_space: str | None = None,
 ) -> dict[str, str]:
     """Return the ids of other rows with the content of rows in `reach`, each with the agent's text that matched, or "".
 
     The turns that are evidence come first, then the most similar rows. `agent_texts` are (id, text) pairs that are
-    compared too; they also match if they have all words of `query`.
+    compared too; they also match if they have all words of `query`. With `other_space`, the rows are those of that
+    space, and `reach` and `agent_texts` are of `space`.
     """
-    forgotten = {*reach.ids, *reach.notes}
+    forgotten = {*reach.ids, *reach.notes} if other_space is None else set[str]()
     scores, matching_text = defaultdict[str, float](float), dict[str, str]()
     row_ids = [id for id in reach.ids if id[0] in "ta"][:_TEXTS]
     texts = list(dict.fromkeys(row_texts(store, space, row_ids).values()))
     calls = [call_of(store, space, ref) for ref in reach.refs[:_TEXTS]]
     for text in (*texts, *calls):
-        for id, score in _similar(store, space, text):
+        for id, score in _similar(store, other_space or space, text):
             scores[id] = max(scores[id], score)
     # Calls are left out here: an agent calls the same tool often.
     for id, (score, text) in _similarities(texts, agent_texts, words=base_terms(query or "")).items():
         scores[id] = max(scores[id], score)
         matching_text[id] = text
+    said_in = reach.said_in if other_space is None else ()
     ranked = sorted(scores, key=lambda id: (-scores[id], len(id), id))
-    return {id: matching_text.get(id, "") for id in [*reach.said_in, *ranked] if id not in forgotten}
+    return {id: matching_text.get(id, "") for id in [*said_in, *ranked] if id not in forgotten}
 
 
 def repeating(texts: Iterable[str], agent_texts: Iterable[tuple[str, str]]) -> list[str]:

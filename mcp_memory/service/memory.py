@@ -61,7 +61,9 @@ class Memory(TurnVerbs, StatementVerbs, PageVerbs, TaskVerbs, AdministrationVerb
         self._spaces = spaces or _Spaces(first=self)
 
     def in_space(self, space: str) -> Memory:
-        """Return the verbs over another space of the same store. Raises InvalidInput for an impossible name.
+        """Return the verbs over a space of the same store, without a personal memory.
+
+        Raises InvalidInput for an impossible name.
 
         They work while this Memory is open. No space is created: a space exists once something is stored in it.
         """
@@ -104,7 +106,8 @@ async def open_memory(
     build = partial(_build, settings, overrides, now or (lambda: datetime.now(UTC)), embedder, llm, what)
     parts = await anyio.to_thread.run_sync(build)
     try:
-        yield Memory(parts)
+        memory, personal = Memory(parts), parts.settings.personal_space
+        yield memory if personal in ("none", memory.space) else memory.beside(memory.in_space(personal))
     finally:
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(_close, parts)
@@ -141,6 +144,7 @@ def _build(
         base = settings.model_dump(exclude_unset=True) if settings else {}
         settings = load_settings(**{**base, **overrides})
     safe_name(settings.space, what="space")
+    safe_name(settings.personal_space, what="space")
     require_home(settings)
     embedder = with_spans(embedder or make_embedder(settings), "embed")
     others = (

@@ -24,9 +24,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 
+from mcp_memory.core.personal_ids import MARK, mark_id, marked_ids, unmarked
 from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import one_line
 from mcp_memory.core.token_counts import TokenCounter
@@ -42,6 +43,7 @@ from mcp_memory.longterm.recall.layout import FORMER, fit
 from mcp_memory.longterm.recall.line import BEFORE_THAT, RecallLine
 from mcp_memory.longterm.recall.lines import is_shown_in, mark_suspects, statement_line
 from mcp_memory.longterm.recall.opening import START_TOKENS, opening
+from mcp_memory.longterm.recall.personal import both, mark_line, shown_of_personal, stable_block
 from mcp_memory.longterm.recall.promises import PromiseLines, due_promises, promises_for, promises_in
 from mcp_memory.longterm.search.answerability import find_rows, judge_question
 from mcp_memory.longterm.search.question_words import is_echo
@@ -68,32 +70,90 @@ _IN_CONTEXT = 1_000  # newest turns of a session, which the agent's context may 
 def bundle(
     context: SearchContext, question: str, *, session: str | None, counter: TokenCounter, budget: int,
     has_stable: Callable[[str], bool] = lambda block: False, shown_promises: Collection[str] = (),
-    continuity: Continuity = Continuity(),  # noqa: B008  frozen
+    continuity: Continuity = Continuity(), personal: SearchContext | None = None,  # noqa: B008  frozen
 ) -> Bundle:  # fmt: skip
     """Return both blocks, at most `budget` tokens together. With a session, its last turns are part of the query.
 
     If the reader already has the stable block (`has_stable`), it is left out, and the dynamic block gets its tokens
     and repeats its rows that are about the question. `shown_promises` are repeated only if the question calls for them.
+    The rows of a `personal` memory are marked (`recall.personal`); the end of a session is only that of `context`.
     """
-    stable, missing = _stable(context, counter, int(budget * _STABLE_SHARE))
+    stable, missing = _stable_of_both(context, personal, _stable, counter, int(budget * _STABLE_SHARE))
     shown = "" if has_stable(stable) else stable
     left = budget - counter.count(shown) if shown else budget
-    context = context.cached()
+    context, personal = _cached(context, personal)
     recent_turns = context_of(context, session)
+    is_asked = bool(question.strip() or recent_turns)
     judgement = judge_question(context, question)
     promises = promises_for(context, question, session=session, shown_due=shown_promises)
     end = ending(context, continuity, counter) if asks_to_continue(question, context.now) else []
-    if question.strip() or recent_turns:
+    if is_asked:
         lines = dynamic_lines(context, question, recent_turns, shown_text=shown, judgement=judgement, ending=end)
-        dynamic, left_out = fit(_promises_first(promises.lines, lines), counter, left)
     else:
-        dynamic, _ = fit(_promises_first(promises.lines, top_by_confidence(context, shown=stable)), counter, left)
-        left_out = []  # nothing was asked, so nothing is missing
+        lines = top_by_confidence(context, shown=stable)
+    known = "likely" if end else judgement.known if judgement else None
+    if personal is not None:
+        shown_personal = shown_of_personal(shown if is_asked else stable)
+        judgement = judge_question(personal, question)
+        more = promises_for(personal, question, session=session, shown_due=unmarked(shown_promises))
+        promises = _promises_of_both(promises, more)
+        if is_asked:
+            talk = [replace(turn, id="") for turn in recent_turns]  # the id may be that of another turn there
+            beside = dynamic_lines(personal, question, talk, shown_text=shown_personal, judgement=judgement)
+        else:
+            beside = top_by_confidence(personal, shown=shown_personal)
+        lines = both(lines, beside, shown=shown if is_asked else stable)
+        known = _surest(known, judgement.known if judgement else None)
+    dynamic, left_out = fit(_promises_first(promises.lines, lines), counter, left)
+    left_out = left_out if is_asked else []  # without a question nothing is missing
     left_out += promises.left_out
     tokens = sum(counter.count(block) for block in (shown, dynamic) if block)
-    known = "likely" if end else judgement.known if judgement else None
     left_out += missing if shown else []
     return Bundle(stable=shown, dynamic=dynamic, tokens=tokens, left_out=left_out, known=known)
+
+
+_CERTAINTY: Sequence[Known | None] = (None, "unlikely", "unsure", "likely")
+
+
+def _surest(*known: Known | None) -> Known | None:
+    return max(known, key=_CERTAINTY.index)
+
+
+def _cached(context: SearchContext, personal: SearchContext | None) -> tuple[SearchContext, SearchContext | None]:
+    """Return both contexts for one question; each text is embedded once for both."""
+    context = context.cached()
+    return context, personal and replace(personal.cached(), of_query=context.of_query)
+
+
+def _promises_of_both(own: PromiseLines, personal: PromiseLines) -> PromiseLines:
+    lines = [*own.lines, *map(mark_line, personal.lines)]
+    return PromiseLines(lines, [*own.left_out, *map(mark_id, personal.left_out)])
+
+
+_MakeStable = Callable[[SearchContext, TokenCounter, int], tuple[str, list[str]]]
+
+
+def _stable_of_both(
+    context: SearchContext, personal: SearchContext | None, make: _MakeStable, counter: TokenCounter, budget: int
+) -> tuple[str, list[str]]:
+    """Return the stable block of a memory, followed by that of the personal one, and what did not fit.
+
+    The first gets half of the budget, or all if the second is empty; the second gets what is left.
+    """
+    if personal is None:
+        return make(context, counter, budget)
+    own, missing = make(context, counter, budget // 2)
+    of_personal: list[str] = []
+
+    def make_personal(room: int) -> str:
+        block, of_personal[:] = make(personal, counter, room)
+        return block
+
+    left = budget - (counter.count(f"{own}\n") if own else 0)
+    marked = stable_block(make_personal, counter, left, beside=own)
+    if not marked:
+        return make(context, counter, budget)
+    return "\n".join(filter(None, [own, marked])), [*missing, *map(mark_id, of_personal)]
 
 
 def stable(
@@ -102,20 +162,26 @@ def stable(
     counter: TokenCounter,
     budget: int,
     continuity: Continuity = Continuity(),  # noqa: B008  frozen
+    personal: SearchContext | None = None,
 ) -> Bundle:
     """Return the stable block for the start of a session, and in the dynamic block due promises and the last session.
 
     If `opening` returns a block, that is the stable block, and both blocks together have at most `START_TOKENS`.
-    The dynamic block takes at most half of `START_TOKENS`, or half of a smaller budget.
+    The dynamic block takes at most half of `START_TOKENS`, or half of a smaller budget. Each of two memories has
+    a stable block.
     """
-    missing: list[str] = []
     promises = due_promises(context, session=continuity.session)
+    if personal is not None:
+        promises = _promises_of_both(promises, due_promises(personal, session=continuity.session))
     last = start_line(context, continuity, counter)
     due, late = fit([*filter(None, [last]), *promises.lines], counter, min(budget, START_TOKENS) // 2)
     of_due = counter.count(due) if due else 0
-    text = opening(context, counter=counter, budget=min(budget, START_TOKENS) - of_due)
-    if not text:
-        text, missing = _stable(context, counter, budget - of_due)
+
+    def make(context: SearchContext, counter: TokenCounter, room: int) -> tuple[str, list[str]]:
+        text = opening(context, counter=counter, budget=min(room, START_TOKENS - of_due))
+        return (text, []) if text else _stable(context, counter, room)
+
+    text, missing = _stable_of_both(context, personal, make, counter, budget - of_due)
     return Bundle(
         stable=text,
         dynamic=due,
@@ -133,19 +199,29 @@ def automatic(
     budget: int,
     shown: str,
     continuity: Continuity = Continuity(),  # noqa: B008  frozen
+    personal: SearchContext | None = None,
 ) -> Bundle:
     """Return a dynamic block for a prompt, without what its session already shows.
 
     The session shows the blocks recalled earlier (`shown`) and the turns since the last summary. A prompt that asks to
     continue gets the end of the last session, unless the session shows an answer already.
     """
+    context, personal = _cached(context, personal)
     promises = PromiseLines([], [])
     if small_talk_kind(question) is None:
-        promises = promises_for(context, question, session=session, shown=promises_in(shown))
+        told = promises_in(shown)
+        promises = promises_for(context, question, session=session, shown=told)
+        if personal is not None:
+            more = promises_for(personal, question, session=session, shown=unmarked(told))
+            promises = _promises_of_both(promises, more)
     turns = _turns_in_context(context, session)
     in_context = {turn.id for turn in turns}
     if not asks_to_continue(question, context.now):
         found = automatic_lines(context, question, shown=shown, in_context=in_context)
+        if personal is not None:
+            in_context = {turn.id for turn in _turns_in_context(personal, session)}
+            beside = automatic_lines(personal, question, shown=shown_of_personal(shown), in_context=in_context)
+            found = both(found, beside, shown=shown)
     elif any(turn.role == "assistant" for turn in turns):
         found = iter(())
     else:
@@ -401,8 +477,9 @@ _FORMER_ID = re.compile(rf"(?:^{FORMER}|{BEFORE_THAT})\[(t\d+)[ \]]")
 def ids_in(block: str) -> Iterator[str]:
     """Yield the ids that a block shows: `[a5 2026-05-07] …`, `[t7] …`, `  before: [t3 …` and, in pages, `(a5, a7)`."""
     yield from cited_atoms(block)
+    yield from map(mark_id, marked_ids(block))
     for line in block.splitlines():
-        if line.startswith("["):
+        if line.startswith("[") and not line.startswith(f"[{MARK}"):
             yield line[1:].split("]")[0].split(" ")[0]
         elif line.startswith(FORMER):
             yield from (match[1] for match in _FORMER_ID.finditer(line))

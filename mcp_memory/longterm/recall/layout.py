@@ -22,7 +22,7 @@ from itertools import chain
 
 from mcp_memory.core.text import day_in_words
 from mcp_memory.core.token_counts import TokenCounter
-from mcp_memory.longterm.recall.line import BEFORE_THAT, Group, RecallLine
+from mcp_memory.longterm.recall.line import BEFORE_THAT, UNSURE, Group, RecallLine
 from mcp_memory.longterm.turns import recall_block
 
 FORMER = "  before: "
@@ -46,7 +46,6 @@ _HEADINGS: dict[Group, str] = {
 """The parts of the dynamic block in their order, each with the line above it."""
 _VERBATIM: tuple[Group, ...] = ("turn", "maybe", "unsure")
 _DATED: tuple[Group, ...] = ("overview", *_VERBATIM)
-_UNSURE: tuple[Group, ...] = ("maybe", "unsure")
 _LEAST_TOKENS = 30  # no further line is tried with fewer left
 
 
@@ -68,7 +67,7 @@ def fit(lines: Iterable[RecallLine], counter: TokenCounter, budget: int) -> tupl
 
     room = left = budget - counter.count(recall_block("", part="dynamic"))
     for line in _newer_first(lines):
-        is_sure = line.group not in _UNSURE
+        is_sure = line.group not in UNSURE
         if line.is_suspect:
             left_out += [line] * is_sure
             continue

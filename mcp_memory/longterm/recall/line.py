@@ -18,6 +18,8 @@ Group = Literal["promise", "scene", "fact", "atom", "rule", "turn", "output", "e
 `promise` lines are open promises to be kept now. `overview` lines answer a question about many things. Automatic
 recall has one part for all turns, `maybe`.
 """
+UNSURE: tuple[Group, ...] = ("maybe", "unsure")
+"""The parts for rows that may be irrelevant."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

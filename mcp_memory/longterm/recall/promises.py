@@ -13,6 +13,7 @@ from collections.abc import Collection
 from datetime import timedelta
 from typing import NamedTuple
 
+from mcp_memory.core.personal_ids import MARK
 from mcp_memory.language.when.intervals import local
 from mcp_memory.longterm.promises import Promise, called_for, open_promises
 from mcp_memory.longterm.recall.line import RecallLine
@@ -23,7 +24,7 @@ from mcp_memory.store.sql import turn_rows
 _SHOWN = 5
 _DUE_FOR = timedelta(days=31)
 _TURNS = 200  # newest turns of a session that are searched for promises
-_LINE = re.compile(r"^Promise of [^\n(:]{1,40}, open \((a\d+)\):", re.MULTILINE)
+_LINE = re.compile(rf"^Promise of [^\n(:]{{1,40}}, open \(((?:{MARK})?a\d+)\):", re.MULTILINE)
 
 
 class PromiseLines(NamedTuple):

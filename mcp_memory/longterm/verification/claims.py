@@ -205,9 +205,14 @@ def _about_the_user(text: str, name: str | None) -> str:
 
 def _is_about_the_user(atom: NewAtom) -> bool:
     """Return whether a statement is about the user, by its kind, label or entity, or by its words."""
-    if atom.kind == "persona" or atom.label == "promise" or (atom.entity and fold(atom.entity) in name_words("user")):
+    return atom.kind == "persona" or atom.label == "promise" or names_the_user(atom.text, atom.entity)
+
+
+def names_the_user(text: str, entity: str | None) -> bool:
+    """Return whether a statement names the user as such: by the entity of its fact, or as "the user" in its words."""
+    if entity and fold(entity) in name_words("user"):
         return True
-    return not word_list("users").isdisjoint(words_in(atom.text.lower()))
+    return not word_list("users").isdisjoint(words_in(text.lower()))
 
 
 def _rules_of(atom: NewAtom) -> list[str]:
@@ -332,12 +337,14 @@ def check_claim(
     typed: bool = False,
     dated: bool = True,
     excluded: Sequence[str] = (),
+    said_in: str | None = None,
 ) -> tuple[NewAtom, str | None]:
     """Return the accepted form of a statement, and a note for the agent about the changes, None if nothing changed.
 
     If the user `typed` it, no turn has to state it. If it is not `dated`, its time is unknown, and it is true from the
-    time of the user's words on. `excluded` are statements whose sentences do not count as the user's words. `embed`
-    gives the vectors by which turns of the same meaning are found. A quarantined statement supersedes nothing and
+    time of the user's words on. These words are searched in the space `said_in`, by default that of the statement.
+    `excluded` are statements whose sentences do not count as the user's words. `embed` gives the vectors by which turns
+    of the same meaning are found. A quarantined statement supersedes nothing and
     states no fact; other people's statements never supersede the user's.
     """
     names = [] if atom.relation is None else [atom.entity, atom.relation.replace("_", " "), atom.value]
@@ -346,7 +353,7 @@ def check_claim(
     if atom.source != "user" or typed:
         why, is_said = flags(full_text, atom.source), True
     else:
-        basis = _find_basis(store, space, atom, full_text, embed, excluded)
+        basis = _find_basis(store, said_in or space, atom, full_text, embed, excluded)
         why, is_said = basis.held, bool(basis.words)
         atom, notes = _reword(store, space, atom, basis, dated=dated)
     if why:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial, wraps
 from hashlib import sha256
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 import anyio.to_thread
 
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.personal_ids import MARK, mark_answer, unmarked
 from mcp_memory.core.private_passages import without_private
 from mcp_memory.core.secrets.masking import mask, require_no_key
 from mcp_memory.core.text import one_line, safe_name
@@ -44,6 +46,7 @@ FRAME_TOKENS = 40
 
 P = ParamSpec("P")
 T = TypeVar("T")
+V = TypeVar("V", bound="Verbs")
 Results = TypeVar("Results", TurnResults, MemoryResults)
 Framed = TypeVar("Framed", Bundle, CanvasView, Expansion)
 
@@ -84,6 +87,47 @@ def home_verb(
         return await anyio.to_thread.run_sync(lambda: in_transaction(function, *args, **kwargs))
 
     return run
+
+
+_Verb = Callable[Concatenate[V, P], Coroutine[Any, Any, T]]
+
+
+def of_either_memory(*names: str) -> Callable[[_Verb[V, P, T]], _Verb[V, P, T]]:
+    """Make a verb accept marked ids of the personal memory (`core.personal_ids`) in the arguments `names`.
+
+    With such ids the verb acts on the personal memory, and its answer has marked ids. It raises InvalidInput for ids of
+    both memories. Without a personal memory, marked ids are unknown ids.
+    """
+
+    def decorate(verb: _Verb[V, P, T]) -> _Verb[V, P, T]:
+        parameters = signature(verb)
+
+        @wraps(verb)
+        async def run(self: V, /, *args: P.args, **kwargs: P.kwargs) -> T:
+            personal = self.personal
+            given = parameters.bind(self, *args, **kwargs)
+            ids = {name: value for name in names if (value := given.arguments.get(name))}
+            if personal is None or not are_marked(ids.values()):
+                return await verb(self, *args, **kwargs)
+            for name, value in ids.items():
+                given.arguments[name] = value.removeprefix(MARK) if isinstance(value, str) else unmarked(value)
+            return mark_answer(await getattr(personal, verb.__name__)(*given.args[1:], **given.kwargs))
+
+        return run
+
+    return decorate
+
+
+def are_marked(values: Iterable[str | Sequence[str]]) -> bool:
+    """Return whether ids are those of the personal memory. Raises InvalidInput if only some are."""
+    ids = [id for value in values for id in ([value] if isinstance(value, str) else value)]
+    marked = [id.startswith(MARK) for id in ids]
+    if any(marked) and not all(marked):
+        raise InvalidInput(
+            f"These ids are of two memories: those that begin with {MARK} and the others. Call once for each; nothing "
+            "was changed."
+        )
+    return any(marked)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,11 +193,19 @@ class Verbs:
         self.space = parts.settings.space
         self.session = session
         """The session of calls that name none."""
+        self.personal: Self | None = None
+        """The user's personal memory, which is recalled beside this one and gets statements about the user."""
 
     def under(self, session: str) -> Self:
         """Return the same memory with another default session."""
         other = copy(self)
         other.session = session
+        return other
+
+    def beside(self, personal: Self) -> Self:
+        """Return the same memory with a personal memory, a space of the same store, beside it."""
+        other = copy(self)
+        other.personal = personal
         return other
 
     def of_client(self, client: str) -> Self:

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, TypeVar
 from mcp_memory.core import process_registry
 from mcp_memory.core.errors import InvalidInput, StoreUnavailable
 from mcp_memory.core.logs import SafeText
+from mcp_memory.core.personal_ids import mark_id
 from mcp_memory.core.secrets.masking import mask, mask_typed
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import FORGOTTEN, Forgotten, Turn
-from mcp_memory.service.verbs.base import MAX_PAGE, Verbs, check_range, in_thread, store_verb
+from mcp_memory.service.verbs.base import MAX_PAGE, Verbs, check_range, in_thread, of_either_memory, store_verb
 from mcp_memory.store.forgetting import How, Keeping, Policy, Purge, Purged, Reach
 from mcp_memory.store.purge_search import Proof, Traces, prove
 from mcp_memory.store.sql import home_rows, policy_rows, tombstone_rows, turn_rows
@@ -103,6 +104,7 @@ class RetentionRun:
 class ForgettingVerbs(Verbs):
     """Forget, undo, purge, and follow retention policies."""
 
+    @of_either_memory("ids", "undo")
     @in_thread
     def forget(
         self,
@@ -121,9 +123,10 @@ class ForgettingVerbs(Verbs):
 
         Only rows that match all of ids, query, session and time are chosen. By ids alone it acts at once; otherwise
         it is a dry run, unless `dry_run` is False. Other rows with the same content are returned in `Forgotten.also`;
-        with `also=True` they are forgotten as well. The goal of a task is forgotten with the user's turn that it was
-        copied from; the agent's step or summary is forgotten with its result. The id of a task, such as `003`, means
-        its goal, and the titles, summaries and labels on its canvas that came from no step.
+        with `also=True` they are forgotten as well, those of the personal memory under a tombstone there. The goal of a
+        task is forgotten with the user's turn that it was copied from; the agent's step or summary is forgotten with
+        its result. The id of a task, such as `003`, means its goal, and the titles, summaries and labels on its canvas
+        that came from no step.
         """
         from mcp_memory.longterm import forgetting
         from mcp_memory.longterm.restatements import restatements
@@ -146,6 +149,7 @@ class ForgettingVerbs(Verbs):
         reach = store.read(space, tombstone_rows.reach_of, chosen) if chosen else Reach(turns=(), atoms=(), refs=())
         redrawn = self._redraw_canvases(reach)
         repeats = restatements(store, space, reach, agent_texts(store, space, redrawn), query=query)
+        beside = self._restated_in_personal(reach)
         if also and repeats:
             chosen = [*chosen, *repeats]
             reach, repeats = store.read(space, tombstone_rows.reach_of, chosen), {}
@@ -154,16 +158,29 @@ class ForgettingVerbs(Verbs):
         previews = forgetting.previews(store, space, reach.ids[:_LISTED])
         along = forgetting.forgotten_along(store, space, reach, query=query)
         along += _forgotten_goals(redrawn, reach)
-        if len(repeats) > _ALSO:
+        if (more := len(repeats) + len(beside) - _ALSO) > 0:
             along.append(
-                f"{len(repeats) - _ALSO:,} more rows have the same content than the {_ALSO} that are listed; also=True"
-                " or --also forgets all."
+                f"{more:,} more rows have the same content than the {_ALSO} that are listed; also=True or --also "
+                "forgets all."
             )
         also_ids = list(repeats)[:_ALSO]
+        also_previews = forgetting.previews(store, space, also_ids, written=repeats)
         tombstone = None
         if not is_dry_run:
             how = forgetting.forgetting_method(query=query, session=session, timed=bool(since or until))
-            tombstone = self._forget(chosen, reason=one_line(mask_typed(reason), _MAX_REASON), how=how)
+            why = one_line(mask_typed(reason), _MAX_REASON)
+            if also and beside and self.personal is not None:  # first: if it fails, all can be called again
+                taken = self.personal._forget(beside, reason=why, how=how)
+                along.append(
+                    f"In the personal memory {', '.join(map(mark_id, taken.ids[:_ALSO]))} with it. To bring them back: "
+                    f"forget(undo={mark_id(taken.id)!r})."
+                )
+                beside = []
+            tombstone = self._forget(chosen, reason=why, how=how)
+        if beside and self.personal is not None:
+            beside = beside[: _ALSO - len(also_ids)]
+            also_ids += map(mark_id, beside)
+            also_previews += map(mark_id, forgetting.previews(store, self.personal.space, beside))
         forgotten = tombstone.ids if tombstone else reach.ids
         return Forgotten(
             ids=forgotten[:_LISTED],
@@ -174,8 +191,16 @@ class ForgettingVerbs(Verbs):
             total=len(forgotten),
             along=along,
             also=also_ids,
-            also_previews=forgetting.previews(store, space, also_ids, written=repeats),
+            also_previews=also_previews,
         )
+
+    def _restated_in_personal(self, reach: Reach) -> list[str]:
+        """Return the ids of rows of the personal memory with the content of rows in `reach`."""
+        from mcp_memory.longterm.restatements import restatements
+
+        if self.personal is None:
+            return []
+        return [*restatements(self._store, self.space, reach, (), other_space=self.personal.space)]
 
     @in_thread
     def undo_correction(self, id: str) -> Forgotten:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import anyio.to_thread
 
 from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.personal_ids import marked_ids
 from mcp_memory.core.private_passages import without_private
 from mcp_memory.core.secrets.masking import mask, mask_name
 from mcp_memory.core.text import one_line
@@ -25,6 +26,7 @@ from mcp_memory.store.values import RecallEntry, RecallHow
 if TYPE_CHECKING:
     from mcp_memory.longterm.recall.blocks import Recalled
     from mcp_memory.longterm.recall.continuity import Continuity
+    from mcp_memory.longterm.search.search import SearchContext
 
 MAX_BUDGET = 100_000
 _LEFT_OUT_TOKENS = 50  # one omitted id is returned per this many tokens of the budget
@@ -88,6 +90,7 @@ class RecallVerbs(Verbs):
         parts = self._parts
         bundle = blocks.stable(
             parts.scheduler.context(),
+            personal=self._personal_context(),
             counter=parts.counter,
             budget=budget_tokens,
             continuity=self._continuity(session, project),
@@ -120,6 +123,7 @@ class RecallVerbs(Verbs):
         bundle = blocks.automatic(
             parts.scheduler.context(),
             query,
+            personal=self._personal_context(),
             session=session,
             counter=parts.counter,
             budget=budget_tokens,
@@ -144,7 +148,11 @@ class RecallVerbs(Verbs):
             has_stable=has_stable,
             shown_promises=parts.contexts.promises(self.space, session, now=parts.now()) if session else frozenset(),
             continuity=self._continuity(session, None),
+            personal=self._personal_context(),
         )
+
+    def _personal_context(self) -> SearchContext | None:
+        return None if self.personal is None else self.personal._parts.scheduler.context()
 
     def _continuity(self, session: str | None, project: str | None) -> Continuity:
         from mcp_memory.longterm.recall.continuity import Continuity
@@ -169,22 +177,27 @@ class RecallVerbs(Verbs):
             self._parts.contexts.note_promises(self.space, session, promises, now=self._parts.now())
 
     def _log(self, bundle: Bundle, how: RecallHow, session: str | None, query: str = "") -> Bundle:
-        """Log which rows a context got, with the query only if contents are logged, and return the bundle."""
+        """Log which rows a context got, with the query only if contents are logged, and return the bundle.
+
+        Rows of the personal memory are logged there, without tokens: those of the block count once.
+        """
         from mcp_memory.longterm.recall.blocks import ids_in
 
         query = without_private(query)
         if bundle.tokens:
-            named_ids = (id for block in (bundle.stable, bundle.dynamic) for id in ids_in(block))
+            text = f"{bundle.stable}\n{bundle.dynamic}"
             shows_query = self.settings.log_contents and query.strip()
             entry = RecallEntry(
                 at=self._parts.now(),
                 how=how,
                 session=one_line(mask(session or self.session), 100),
-                ids=tuple(dict.fromkeys(row[0] for id in named_ids if (row := _ROW.match(id)))),
+                ids=tuple(dict.fromkeys(row[0] for id in ids_in(text) if (row := _ROW.match(id)))),
                 tokens=bundle.tokens,
                 query=one_line(mask(query), _QUERY_CHARS) if shows_query else None,
             )
             self._parts.recall_log.note(self.space, entry)
+            if self.personal is not None and (ids := tuple(dict.fromkeys(marked_ids(text)))):
+                self._parts.recall_log.note(self.personal.space, replace(entry, ids=ids, tokens=0))
         return bundle
 
     @in_thread

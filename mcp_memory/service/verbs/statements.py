@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import anyio.to_thread
 
 from mcp_memory.core.errors import InvalidInput, NotFound
+from mcp_memory.core.personal_ids import mark_answer, unmarked
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import (
     Atom,
@@ -30,12 +31,15 @@ from mcp_memory.service.verbs.base import (
     MAX_PAGE,
     QueryVectors,
     Verbs,
+    are_marked,
     check_range,
     in_thread,
     join_notes,
+    of_either_memory,
     require_query,
     store_verb,
 )
+from mcp_memory.store.citations import find_results
 from mcp_memory.store.sql import atom_rows, entity_rows, quarantine_rows
 from mcp_memory.store.values import Filters
 
@@ -91,6 +95,10 @@ class StatementVerbs(Verbs):
         A statement that supersedes a promise closes it as done, unless it is a promise too. Without `kind` it
         is the agent's note of what it did, and needs no words of the user, unless other words of the user than
         the promise state the same. Words of the user close only promises about the same matter.
+
+        Beside a personal memory, a lasting statement (`persona`) that names the user is stored there, and so is one
+        that supersedes marked ids of it. The user's words are still searched here, where they were recorded. The
+        answer then has marked ids. Raises InvalidInput if `supersedes` names statements of both memories.
         """
         from mcp_memory.longterm.corrections import (
             check_closing,
@@ -106,14 +114,17 @@ class StatementVerbs(Verbs):
         from mcp_memory.longterm.validity import with_end
 
         parts, store, now = self._parts, self._store, self._parts.now()
-        supersedes = superseded_ids(store, self.space, supersedes)
-        older = store.read(self.space, atom_rows.by_ids, supersedes)
+        memory = self._memory_about(text, kind, entity, supersedes, cites)
+        if memory is not self:
+            supersedes, cites = unmarked(supersedes), unmarked(cites)
+        supersedes = superseded_ids(store, memory.space, supersedes)
+        older = store.read(memory.space, atom_rows.by_ids, supersedes)
         existing = {atom.id for atom in older}
         if unknown := [id for id in supersedes if id not in existing]:  # a quarantined statement would not name them
             raise NotFound(
                 f"There is no atom {unknown[0]} to supersede. Find it with memory_search; nothing was stored."
             )
-        if not (entity or relation or value) and (fact := fact_still_stated(store, self.space, text, older)):
+        if not (entity or relation or value) and (fact := fact_still_stated(store, memory.space, text, older)):
             entity, relation, value = fact.entity, fact.relation, fact.value
         promises = promises_to_close(kind, older)
         is_note = may_be_note(kind, older)
@@ -134,41 +145,43 @@ class StatementVerbs(Verbs):
             source=source,
         )
         if older:
-            entities = entities_of_correction(store, self.space, atom.text, older, value=atom.value)
+            entities = entities_of_correction(store, memory.space, atom.text, older, value=atom.value)
             atom = replace(atom, entities=entities)
         vectors = QueryVectors(parts.indexing)
         claim = atom.text
         atom, note = check_closing(
             store,
-            self.space,
+            memory.space,
             atom,
             promises,
             embed=vectors.embed,
             typed=typed,
             dated=valid_from is not None,
             is_note=is_note,
+            said_in=self.space,
         )
         if is_note and atom.source != "user" and all(old.valid_to for old in older):
-            return Remembered(atom=older[0], duplicate=True, replaced=[], similar=[], note="It was closed before.")
+            closed = Remembered(atom=older[0], duplicate=True, replaced=[], similar=[], note="It was closed before.")
+            return closed if memory is self else mark_answer(closed)
         in_users_words = atom.text != claim
         if end is not None and end > now and atom.valid_to == end:  # the store writes the end once it has come
             atom = replace(atom, text=with_end(atom.text, end, atom.valid_from), valid_to=None)
         embedded = parts.indexing.of_rows([atom.text])
-        written = store.write(self.space, atom_rows.add, atom, now=now, vectors=embedded)
+        written = store.write(memory.space, atom_rows.add, atom, now=now, vectors=embedded)
         if (written.atom.held or written.atom.doubts) and not atom.held:  # stored before, without the user's words
-            store.write(self.space, quarantine_rows.review, [written.atom.id], "released", now=now)
+            store.write(memory.space, quarantine_rows.review, [written.atom.id], "released", now=now)
             written = replace(written, atom=replace(written.atom, held=(), doubts=()))
         if in_users_words:
-            self._close_review_of(claim)
-        self._refresh()
+            memory._close_review_of(claim)
+        memory._refresh()
         near = similar(
             store,
             parts.search,
-            self.space,
+            memory.space,
             written,
             embed=(lambda _: [embedded]) if embedded else vectors.embed,
         )
-        return Remembered(
+        answer = Remembered(
             atom=written.atom,
             duplicate=written.duplicate,
             replaced=written.replaced,
@@ -177,6 +190,25 @@ class StatementVerbs(Verbs):
             unsure=near.unsure,
             note=note,
         )
+        return answer if memory is self else mark_answer(answer)
+
+    def _memory_about(
+        self, text: str, kind: StatementKind | None, entity: str | None, supersedes: Sequence[str], cites: Sequence[str]
+    ) -> StatementVerbs:
+        """Return the memory for a new statement, see `remember`. One with tool results stays where these are."""
+        from mcp_memory.longterm.names import contains_name, names_in
+        from mcp_memory.longterm.verification.claims import names_the_user
+
+        personal = self.personal
+        if personal is None:
+            return self
+        if supersedes or cites:
+            return personal if are_marked([supersedes, cites]) else self
+        if kind not in (None, "persona") or find_results(text):
+            return self
+        user = names_in(self._store, personal.space, ()).user
+        is_about_them = names_the_user(text, entity) or (user is not None and contains_name([user], text))
+        return personal if is_about_them else self
 
     def _close_review_of(self, claim: str) -> None:
         """Take quarantined statements with the text `claim` out of the review queue.
@@ -340,6 +372,7 @@ class StatementVerbs(Verbs):
         name = find_entity(self._store, self.space, name).name
         return self._store.read(self.space, entity_rows.find_related, name, limit=limit)
 
+    @of_either_memory("id")
     @in_thread
     def why(self, id: str) -> Why:
         """Return the evidence of an atom or turn and the rows based on it, or the rows that cite a ref or node."""

@@ -12,7 +12,7 @@ from mcp_memory.core.errors import InvalidInput, NotFound, StoreUnavailable
 from mcp_memory.core.secrets.masking import mask_id, mask_lines
 from mcp_memory.core.text import one_line, safe_name
 from mcp_memory.core.types import CanvasRow, CanvasView, Expansion, Offloaded, Ref, StepStatus
-from mcp_memory.service.verbs.base import FRAME_TOKENS, Verbs, in_thread, store_verb
+from mcp_memory.service.verbs.base import FRAME_TOKENS, Verbs, in_thread, of_either_memory, store_verb
 from mcp_memory.store.sql import canvas_rows, project_file_rows, record_rows, ref_rows, saving_rows, turn_rows
 from mcp_memory.store.values import PROJECT_FILE, ProjectFile, Saved, Saving, SavingKind
 
@@ -220,6 +220,7 @@ class TaskVerbs(Verbs):
             self._note_spent("expand", self._session_of(expansion.ref, id), expansion.tokens)
         return expansion
 
+    @of_either_memory("node", "ref")
     async def expand_answer(
         self, *, node: str | None = None, ref: str | None = None, max_tokens: int = 2000, **view: Any
     ) -> Expansion:

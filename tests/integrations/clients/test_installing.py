@@ -20,6 +20,7 @@ from click.testing import CliRunner, Result
 
 from mcp_memory.cli.main import program
 from mcp_memory.core.errors import Refused
+from mcp_memory.core.projects import find_project
 from mcp_memory.integrations.clients.programs import CLIENTS, PLUGIN, PLUGIN_COMMANDS, client_named
 from mcp_memory.integrations.clients.server_check import SHORT_PATH, check, environment, expand_variables
 
@@ -294,32 +295,69 @@ def test_the_memory_that_is_named_is_the_one_that_clients_get(
     assert servers(tmp_path / ".cursor/mcp.json")["memory"]["args"] == ["--space", "exported", "serve"]
 
 
-def test_a_project_can_have_a_separate_memory_named_after_its_folder(
+def test_a_project_can_have_a_separate_memory_beside_the_shared_one(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shop = tmp_path / "shop"
     shop.mkdir()
+    space = find_project(shop).space
     monkeypatch.chdir(shop)
     result = run("install", "claude-code", "--per-project", "--yes")
-    assert "Its memory is the space 'shop': mcp-memory --space shop status" in result.output
-    assert servers(shop / ".mcp.json")["memory"]["args"] == ["--space", "shop", "serve"]
+    assert f"Its memory is the space '{space}': mcp-memory --space {space} status" in result.output
+    assert "The space 'default' is recalled beside it" in result.output
+    places = ["--space", space, "--personal-space", "default"]
+    assert servers(shop / ".mcp.json")["memory"]["args"] == [*places, "serve"]
     hook = servers(shop / ".claude/settings.local.json", "hooks")["Stop"][0]["hooks"][0]
-    assert hook["args"] == ["--space", "shop", "hook", "Stop"]
+    assert hook["args"] == [*places, "hook", "Stop"]
     monkeypatch.chdir(tmp_path)
-    run("install", "cursor", "--per-project", "--project", str(shop), "--space", "till", "--yes")
+    options = ["--project", str(shop), "--space", "till", "--personal-space", "none"]
+    assert "beside it" not in run("install", "cursor", "--per-project", *options, "--yes").output
     assert servers(shop / ".cursor/mcp.json")["memory"]["args"] == ["--space", "till", "serve"]
     for client in ("claude-code", "cursor"):
         assert run("uninstall", client, "--project", str(shop), "--yes").exit_code == 0
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
+def test_the_shared_memory_is_the_personal_one_whatever_its_space(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = tmp_path / "shop"
+    shop.mkdir()
+    monkeypatch.setenv("MCP_MEMORY_SPACE", "anna")
+    run("install", "cursor", "--per-project", "--project", str(shop), "--yes")
+    places = ["--space", find_project(shop).space, "--personal-space", "anna"]
+    assert servers(shop / ".cursor/mcp.json")["memory"]["args"] == [*places, "serve"]
+
+
+def test_a_memory_under_the_name_of_the_folder_is_kept_and_can_be_moved(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = tmp_path / "shop"
+    shop.mkdir()
+    monkeypatch.chdir(shop)
+    space = find_project(shop).space
+    assert "earlier name" not in run("install", "cursor", "--per-project", "--yes").output
+    run("remember", "The shop opens at nine.", "--space", "shop")
+    result = run("install", "cursor", "--per-project", "--yes")
+    for command in ("export old.zip --space shop", f"--space {space} import old.zip"):
+        assert f"mcp-memory {command}\n" in result.output
+        assert run(*command.split()).exit_code == 0
+    assert "opens at nine" in run("search", "opens", "--space", space).output
+    assert "opens at nine" in run("search", "opens", "--space", "shop").output
+    assert "earlier name" not in run("install", "cursor", "--per-project", "--space", "shop", "--yes").output
+    assert "shop" in servers(shop / ".cursor/mcp.json")["memory"]["args"]
+
+
 def test_a_folder_that_is_no_project_gets_no_separate_memory(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "default").mkdir()
-    for folder, said in ((tmp_path, "is not the folder of a project"), (tmp_path / "default", "that all share")):
+    (tmp_path / "shop").mkdir()
+    for folder, options, said in (
+        (tmp_path, [], "is not the folder of a project"),
+        (tmp_path / "shop", ["--space", "default"], "that all share"),
+    ):
         monkeypatch.chdir(folder)
-        result = run("install", "cursor", "--per-project", "--yes")
+        result = run("install", "cursor", "--per-project", *options, "--yes")
         assert (result.exit_code, said in result.stderr) == (2, True)
     assert "has no projects" in run("install", "claude-desktop", "--per-project", "--space", "x", "--yes").stderr
 
@@ -342,19 +380,21 @@ def test_a_project_gets_no_second_memory_and_no_second_hooks(run: Run, tmp_path:
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="a pseudo-terminal")
-@pytest.mark.parametrize(("answer", "space"), [("", []), ("separate", ["--space", "shop"])])
+@pytest.mark.parametrize(("answer", "is_separate"), [("", False), ("separate", True)])
 def test_at_a_terminal_whose_memory_it_is_to_be_is_asked_once(
-    run: Run, tmp_path: Path, answer: str, space: list[str]
+    run: Run, tmp_path: Path, answer: str, is_separate: bool
 ) -> None:
     shop = tmp_path / "shop"
     shop.mkdir()
-    file = (shop if space else tmp_path) / ".cursor/mcp.json"
+    space = find_project(shop).space
+    file = (shop if is_separate else tmp_path) / ".cursor/mcp.json"
     shown = at_a_terminal("install", "cursor", folder=shop, typed=f"{answer}\ny\n")
-    question = "All clients and projects can share one memory, or this project ('shop') gets a separate one."
+    question = f"All clients and projects can share one memory, or this project ('{space}') gets a separate one."
     assert question in on_one_line(shown)
     assert "Which memory (shared, separate) [shared]:" in shown
-    assert servers(file)["memory"]["args"] == [*space, "serve"]
-    if not space:
+    places = ["--space", space, "--personal-space", "default"] if is_separate else []
+    assert servers(file)["memory"]["args"] == [*places, "serve"]
+    if not is_separate:
         assert "Which memory" not in at_a_terminal("install", "cursor", folder=shop, typed="y\n")
     assert "Which memory" not in run("install", "gemini", "--yes").output
 
