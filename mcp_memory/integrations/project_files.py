@@ -20,6 +20,7 @@ from pathlib import Path
 import anyio.to_thread
 
 from mcp_memory.core.private_passages import with_private_lines_blank
+from mcp_memory.core.projects import project_of
 from mcp_memory.core.regular_files import read_regular
 from mcp_memory.core.secrets.masking import holds_key
 from mcp_memory.core.text import is_blank
@@ -87,7 +88,7 @@ def find_changes(
         for above in dict.fromkeys(folders):
             found.add_matching(above, program.instructions, within=root, imports=program.imports)
     if log is not None and (program := describe(client)) is not None and program.notes:
-        notes = program.notes.replace("{project}", re.sub(r"[^A-Za-z0-9]", "-", str(root)))
+        notes = program.notes.replace("{project}", re.sub(r"[^A-Za-z0-9]", "-", project_of(folder)))
         found.add_matching(log.parent.parent, [notes], within=log.parent.parent)
     for path in before:
         if not path.is_relative_to(root):

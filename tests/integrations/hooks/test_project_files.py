@@ -50,6 +50,11 @@ def write(file: Path, text: str | bytes, *, at: datetime = WRITTEN) -> Path:
     return file
 
 
+def slug_of(folder: Path) -> str:
+    """Return the name that Claude Code gives to the folder of a project's logs."""
+    return "".join(char if char.isascii() and char.isalnum() else "-" for char in str(folder))
+
+
 async def start(memory: Memory, folder: Path, *, client: str = "claude-code", **more: Any) -> HookAnswer:
     """Start a conversation of a client in a folder, and wait until its files are read."""
 
@@ -86,6 +91,7 @@ async def files(memory: Memory) -> list[str]:
         "AGENTS.md",
         "AGENTS.override.md",
         "GEMINI.md",
+        "QWEN.md",
         ".cursor/rules/style.mdc",
         ".cursorrules",
         ".github/copilot-instructions.md",
@@ -101,7 +107,7 @@ async def test_a_file_that_any_client_loads_is_found_with_file_and_line(memory: 
     assert f"{hit.ref}:1-3 · `{name} of {web}`"[:60] in render(await memory.memory_excerpts("When are walruses fed?"))
 
 
-@pytest.mark.parametrize("client", ["claude-code", "codex", "gemini"])
+@pytest.mark.parametrize("client", ["claude-code", "codex", "gemini", "qwen-code"])
 async def test_each_client_with_hooks_has_the_files_read(memory: Memory, web: Path, client: str) -> None:
     write(web / "AGENTS.md", "Walruses are fed at noon.")
     await start(memory, web, client=client)
@@ -147,8 +153,7 @@ async def test_imports_end_at_the_depth_that_the_client_follows(memory: Memory, 
 
 
 async def test_the_notes_of_claude_code_about_the_project_are_read(memory: Memory, web: Path, tmp_path: Path) -> None:
-    slug = "".join(char if char.isascii() and char.isalnum() else "-" for char in str(web))
-    projects = tmp_path / ".claude" / "projects"
+    slug, projects = slug_of(web), tmp_path / ".claude" / "projects"
     log = write(projects / slug / f"{ID}.jsonl", "")
     write(projects / slug / "memory" / "MEMORY.md", "Walruses are fed at noon.")
     write(projects / "-other" / "memory" / "MEMORY.md", "Seals sleep below the pier.")
@@ -158,6 +163,23 @@ async def test_the_notes_of_claude_code_about_the_project_are_read(memory: Memor
     assert await found(memory, "Where do seals sleep?") == []
     await start(memory, web, client="codex")
     assert await files(memory) == ["MEMORY.md"]
+
+
+async def test_a_worktree_has_its_own_files_and_the_notes_of_its_repository(
+    memory: Memory, web: Path, tmp_path: Path
+) -> None:
+    git_dir = web / ".git" / "worktrees" / "fix"
+    write(git_dir / "commondir", "../..\n")
+    worktree = tmp_path / "fix"
+    write(worktree / ".git", f"gitdir: {git_dir}\n")
+    write(worktree / "AGENTS.md", "Walruses are fed at noon.")
+    write(web / "AGENTS.md", "Seals sleep below the pier.")
+    projects = tmp_path / ".claude" / "projects"
+    log = write(projects / slug_of(worktree) / f"{ID}.jsonl", "")
+    write(projects / slug_of(web) / "memory" / "MEMORY.md", "Otters hold hands.")
+    await start(memory, worktree, transcript_path=str(log))
+    labels = {file.label for file in await memory.project_files()}
+    assert labels == {f"AGENTS.md of {worktree}", f"memory/MEMORY.md of {worktree}"}
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
