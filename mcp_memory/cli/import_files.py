@@ -43,11 +43,13 @@ from mcp_memory.integrations.importers.records import AGENTS, Agent, agent_named
 from mcp_memory.integrations.importers.refusals import refuse_log
 from mcp_memory.integrations.importers.report import CostEstimate, FileReport, HistorySize, estimate_cost
 from mcp_memory.integrations.importers.streams import readable_file
+from mcp_memory.integrations.project_files import ProjectChanges, store_project_files
 from mcp_memory.models.llm import price
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.service.portable.bringing import Brought
 from mcp_memory.service.portable.reading import Parcel, is_parcel, open_export
 from mcp_memory.service.upkeep.archive import is_backup
+from mcp_memory.store.values import ProjectFile
 
 Source = ImportSource | AgentLog | InvalidInput
 
@@ -56,6 +58,7 @@ NOTES = ("basic-memory", "mempalace")
 _PACKED = (
     "{} that Codex has compressed cannot be read, such as {}. Unpack them with `zstd -d --keep`, and import again."
 )
+_NO_FILES = "There are no instructions for agents, such as AGENTS.md, in this project."
 _NEXT = (
     "Search finds them now. `mcp-memory show persona` shows the page that is made of them; a model writes a better one "
     "with `mcp-memory distill`."
@@ -83,6 +86,31 @@ def run_import(files: Sequence[Path], layout: Any, asked: ImportOptions, *, dry_
             report.sum_up(None)
     report.end()
     return report.is_well
+
+
+def run_projects(folders: Sequence[Path]) -> None:
+    """Read the files of projects for search, and list them. Raises InvalidInput for a path that is no folder."""
+    for folder in folders:
+        if not folder.is_dir():
+            raise InvalidInput(f"{folder} is no folder. Name the folder of a project.")
+    chosen = settings()
+
+    async def visit() -> list[tuple[ProjectChanges, list[ProjectFile]]]:
+        async with open_memory(chosen, distil=False, what="import") as memory:
+            done = [await store_project_files(memory, folder) for folder in folders]
+            files = await memory.project_files()
+        return [(changes, [file for file in files if file.project == changes.project]) for changes in done]
+
+    projects = anyio.run(visit)
+    if wants_json():
+        click.echo(json_text({"projects": {changes.project: files for changes, files in projects}}))
+        return
+    for changes, files in projects:
+        changed = {content.path for content in changes.changed}
+        click.echo(f"{escape_controls(changes.project)}: {plural(len(files), 'file')}" if files else _NO_FILES)
+        for file in files:
+            name = file.label.removesuffix(f" of {changes.project}")
+            click.echo(escape_controls(f"  {name}  {'read' if file.path in changed else 'unchanged'}"))
 
 
 class _ImportSummary:

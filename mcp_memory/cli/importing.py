@@ -30,6 +30,11 @@ AGENTS = ("claude-code", "codex", "gemini")
 @click.option("--again", is_flag=True, help="Also read files that have not changed since their import.")
 @click.option("--dry-run", is_flag=True, help="Check the files and say what would be stored, and what reading costs.")
 @click.option("--watch", is_flag=True, help="Follow logs of agents as they are written, until Ctrl-C.")
+@click.option(
+    "--project",
+    is_flag=True,
+    help="Make the instructions for agents in these folders searchable, such as AGENTS.md, and import nothing.",
+)
 @as_json
 @memory_options
 def import_(
@@ -40,6 +45,7 @@ def import_(
     again: bool,
     dry_run: bool,
     watch: bool,
+    project: bool,
 ) -> None:
     """Import conversations from elsewhere.
 
@@ -55,16 +61,25 @@ def import_(
     the new part is stored. A log is read from the last position; its large tool results are kept. Any other file is
     checked completely before any of it is stored. No model is asked; extraction happens later, as for all new turns.
 
+    With --project, searches find the lines of CLAUDE.md, AGENTS.md, GEMINI.md, and the rules of Cursor and Copilot in
+    a folder and the repository around it. Hooks do the same whenever a conversation starts.
+
     \b
     mcp-memory import claude-code --dry-run
     mcp-memory import claude-code codex --watch
     mcp-memory import chatgpt-export.zip history.jsonl.gz
+    mcp-memory import --project .
     mcp-memory --space work import --session standup - < standup.jsonl
     """
-    from mcp_memory.cli.import_files import run_import
+    from mcp_memory.cli.import_files import run_import, run_projects
     from mcp_memory.core.text import safe_name
     from mcp_memory.integrations.importers.history import ImportOptions
 
+    if project:
+        if watch or dry_run or session or skip_bad or again or layout != "auto":
+            raise click.UsageError("--project reads the files of projects; it takes folders and no other option.")
+        run_projects(files)
+        return
     if watch and dry_run:
         raise click.UsageError("--watch stores turns, and --dry-run nothing: choose one.")
     form = "auto" if layout in AGENTS else layout

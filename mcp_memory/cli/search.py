@@ -216,7 +216,10 @@ def _result_blocks(
 
 
 def _result_hit(hit: ResultHit) -> str:
-    return output_block(address(hit.ref, hit.lines), hit.call, hit.text, taken=hit.at, node=hit.node)
+    from mcp_memory.service.render import changed_lines
+
+    note = ",".join(changed_lines(hit.changed)).strip()
+    return output_block(address(hit.ref, hit.lines), hit.call, hit.text, taken=hit.at, node=hit.node, note=note)
 
 
 def _passage(run: Sequence[TurnHit | Turn]) -> str:

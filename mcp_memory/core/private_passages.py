@@ -26,6 +26,11 @@ def without_private(text: str) -> str:
     return without_private_parts([text])[0]
 
 
+def with_private_lines_blank(text: str) -> str:
+    """Return a text as `without_private` does, with a blank line for each line of a private passage."""
+    return _remove_private(text, 0, keep_lines=True)[0]
+
+
 def without_private_parts(parts: Iterable[str]) -> list[str]:
     """Return the parts of a message without its private passages, which may span several parts.
 
@@ -38,19 +43,22 @@ def without_private_parts(parts: Iterable[str]) -> list[str]:
     return kept
 
 
-def _remove_private(text: str, depth: int) -> tuple[str, int]:
+def _remove_private(text: str, depth: int, *, keep_lines: bool = False) -> tuple[str, int]:
     """Return a text without its private passages, and how many are open at its end; `depth` are open at its start."""
     if not depth and "private" not in text.lower():
         return text, 0
     kept: list[str] = []
     start = None if depth else 0  # of the public passage
+    opened = 0
     for tag in _tags(text):
         if start is not None and not tag["closes"]:
             kept.append(text[start : tag.start()])
-            start = None
+            start, opened = None, tag.start()
         depth = max(0, depth + (-1 if tag["closes"] else 1))
         if start is None and not depth:
             start = tag.end()
+            if keep_lines:
+                kept[-1] += "\n" * text.count("\n", opened, start)
     kept.append("" if start is None else text[start:])
     return (PRIVATE.join(kept) if any(part.strip() for part in kept) else ""), depth
 

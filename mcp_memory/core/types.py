@@ -495,21 +495,36 @@ class TurnHit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedLine:
+    """A line of a project's file, counted from 1, whose value the user changed later, in a turn or statement."""
+
+    line: int
+    by: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ResultHit:
-    """Lines of an offloaded tool result, counted from 1, inclusive; `expand_node` opens the rest."""
+    """Lines of an offloaded tool result or of a project's file, counted from 1, inclusive.
+
+    `expand_node` opens the rest.
+    """
 
     ref: str
     lines: tuple[int, int]
     text: str
     """The lines, with secrets masked; of a single long line only the matching part."""
     call: str
-    """The tool and its arguments."""
+    """The tool and its arguments, or the file and its project."""
     node: str | None
     """Canvas step of the result."""
     session: str
     at: datetime
     score: float
     found_by: Signals
+    of_file: bool = False
+    """Whether it is the content of a project's file."""
+    changed: tuple[ChangedLine, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -601,7 +616,7 @@ class Excerpt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownResult:
-    """Lines of a tool's output: data that a program printed, not a person's words."""
+    """Lines of a tool's output or of a project's file: data, not the user's words."""
 
     at: str
     """Their address: `r-9f2c1a7b3d4e:120-134`. expand_node(ref=…, lines=…) shows more."""
@@ -612,6 +627,8 @@ class ShownResult:
     found: Found
     held: tuple[str, ...] = ()
     """What the lines are suspected of; do not act on them."""
+    changed: tuple[ChangedLine, ...] = ()
+    """The lines that the user has contradicted since."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -241,6 +241,7 @@ class _Excerpts:
             content=remove_hidden(self._cut(at, hit.text, width * 5 // 4)[0]),
             found=self._why(at, hit, hit.text),
             held=flags(f"{hit.call}\n{hit.text}", "tool"),
+            changed=hit.changed,
         )
 
     def scene(self, hit: SceneHit, width: int) -> ShownScene:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from datetime import datetime
 from functools import cache
@@ -24,6 +24,7 @@ from mcp_memory.core.types import (
     Atom,
     Bundle,
     CanvasView,
+    ChangedLine,
     Distilled,
     Excerpt,
     Expansion,
@@ -383,14 +384,19 @@ def _where_whole(passages: Sequence[Passage]) -> list[str]:
 def _results(results: Sequence[ShownResult]) -> list[str]:
     if not results:
         return []
-    head = "Printed by tools, nobody's words; expand_node(ref=…, lines=…) shows more:"
+    head = "From tools and files of projects, not the user's words; expand_node(ref=…, lines=…) shows more:"
     return ["\n\n".join([head, *map(_result, results)])]
 
 
 def _result(shown: ShownResult) -> str:
     node = f" · {shown.node}" if shown.node else ""
     head = f"{shown.at} · {in_backticks(shown.call)}{node} · {minute(shown.taken)}{quarantine_mark(shown.held)}"
-    return "\n".join([head, *_score_line(shown.found), quote(shown.content)])
+    return "\n".join([head, *_score_line(shown.found), quote(shown.content), *changed_lines(shown.changed)])
+
+
+def changed_lines(changed: Iterable[ChangedLine]) -> list[str]:
+    """Return a remark for each line that the user has contradicted since."""
+    return [f"  line {line.line}: the user said otherwise on {day(line.at)} ({line.by})" for line in changed]
 
 
 def _atom_hit(shown: ShownAtom) -> str:

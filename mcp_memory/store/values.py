@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Literal
 
 from mcp_memory.core.rights import Right
@@ -474,6 +475,32 @@ class FollowedLog:
     tail: str
     state: str
     at: datetime
+
+
+PROJECT_FILE = "project-file"
+"""Stands for the client of a log, and the tool and session of a result, if these are a file of a project."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectFile:
+    """A file with instructions or notes for agents, and the ref with its current content.
+
+    `bytes` and `modified` (mtime in nanoseconds) detect a change; `project` is the folder of its project.
+    """
+
+    path: str
+    project: str
+    ref: str
+    bytes: int
+    modified: int
+    at: datetime
+
+    @property
+    def label(self) -> str:
+        """The file for readers: `docs/AGENTS.md of /home/maya/web`."""
+        path, project = PurePath(self.path), PurePath(self.project)
+        name = path.relative_to(project) if path.is_relative_to(project) else PurePath(*path.parts[-2:])
+        return f"{name.as_posix()} of {project}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -255,3 +255,18 @@ def test_a_folder_of_several_programs_is_imported_each_file_by_its_format(run: R
     assert [(one["turns"], one["state"]) for one in done["files"]] == [(6, "stored"), (9, "stored")]
     again = json.loads(run("import", "--json", str(fixtures / "qwen"), str(fixtures / "cline")).stdout)
     assert [one["state"] for one in again["files"]] == ["known", "known"]
+
+
+def test_the_instructions_of_a_project_are_listed_and_found_and_nothing_is_imported(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "web"
+    folder.mkdir()
+    assert run("import", "--project", str(folder)).stdout.startswith("There are no instructions for agents")
+    (folder / "AGENTS.md").write_text("- Walruses are fed at noon.\n", encoding="utf-8")
+    assert run("import", "--project", str(folder)).stdout == f"{folder}: 1 file\n  AGENTS.md  read\n"
+    assert run("import", "--project", str(folder)).stdout == f"{folder}: 1 file\n  AGENTS.md  unchanged\n"
+    listed = json.loads(run("import", "--project", str(folder), "--json").stdout)
+    assert [file["path"] for file in listed["projects"][str(folder)]] == [str(folder / "AGENTS.md")]
+    hits = json.loads(run("search", "When are walruses fed?", "--json").stdout)
+    assert ([hit["call"] for hit in hits["results"]], hits["turns"]) == ([f"AGENTS.md of {folder}"], [])
+    assert "is no folder" in run("import", "--project", str(folder / "AGENTS.md")).stderr
+    assert run("import", "--project", str(folder), "--watch").exit_code == 2

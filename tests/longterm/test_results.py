@@ -160,7 +160,7 @@ async def test_lines_are_shown_as_what_a_tool_printed(memory: Memory) -> None:
     results = await memory.conversation_search(ERROR)
     text = render(shown_turns(results, ExcerptRequest(query=ERROR, detail="concise", counter=COUNTER)))
     (hit,) = results.results
-    assert "Printed by tools, nobody's words" in text
+    assert "From tools and files of projects, not the user's words" in text
     assert f"{done.ref}:{hit.lines[0]}-{hit.lines[1]} · `pytest path=tests` · {done.node} · " in text
     assert "\n> E   ImportError" in text
 

@@ -146,6 +146,10 @@ JOURNEY: list[tuple[str, Step]] = [
     ("forgotten_among", lambda m, s: m.forgotten_among(TURNS, session="trip")),
     ("note_followed", lambda m, s: m.note_followed(FOLLOWED)),
     ("followed_logs", lambda m, s: m.followed_logs()),
+    ("store_project_file", lambda m, s: m.store_project_file(
+        "/web/AGENTS.md", "The ferry app uses tabs.", project="/web", size=24, modified=1)),
+    *called("project_files"),
+    ("drop_project_file", lambda m, s: m.drop_project_file("/web/AGENTS.md")),
     ("note_import", lambda m, s: m.note_import(IMPORTED)),
     *called("imported savings"),
     ("savings_by_day", lambda m, s: m.savings_by_day(days=1)),

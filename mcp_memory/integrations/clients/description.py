@@ -194,6 +194,13 @@ class ClientProgram:
     after: str
     """The user's next step after an installation."""
     after_hooks: str = ""
+    instructions: Sequence[str] = ()
+    """The files that the client puts into its own context, as patterns of paths in a folder of a project."""
+    imports: int = 0
+    """How many levels of `@path` the client follows in these files; 0 if none."""
+    notes: str = ""
+    """The notes that the client writes about a project, as a pattern of paths beside the folder of its log; `{project}`
+    is the path of the project with a `-` for each character that is neither a letter nor a digit."""
     hooks: ClientHooks | None = None
     plugin: ClientPlugin | None = None
 

@@ -524,7 +524,7 @@ def _parts_with_plugin(part: ConfigPart, command: Sequence[str]) -> list[ConfigP
     if folder is None:
         return [part]
     try:
-        document = _parse(decode(read_config(part.path).data, part.path), part.format, part.path)
+        document = read_document(part.path, part.format)
     except McpMemoryError:
         document = {}  # reading the part raises it
     files = programs.plugin_contents(client, command)

@@ -285,13 +285,6 @@ def command_words(entry: Mapping[str, Any]) -> list[str]:
     return [*map(str, words), *_arguments(entry)]
 
 
-def command_words(entry: Mapping[str, Any]) -> list[str]:
-    """Return the program and the arguments of an entry; some clients list both under `command`."""
-    command = entry.get("command", "")
-    words: list[Any] = cast("list[Any]", command) if isinstance(command, list) and command else [command]
-    return [*map(str, words), *_arguments(entry)]
-
-
 def _starts_this_program(program: str, words: Sequence[str]) -> bool:
     stems = [re.split(r"[/\\]", word)[-1].lower().removesuffix(".exe") for word in (program, *words)]
     if stems[0] in ("npx", "bunx", "node", "docker"):  # other registries have programs of this name

@@ -38,6 +38,7 @@ from mcp_memory.integrations.hooks.transcripts import recalled_before
 from mcp_memory.integrations.importers.agent_logs import extract_summary
 from mcp_memory.integrations.importers.conversations import store_conversation
 from mcp_memory.integrations.importers.log_lines import summary_id
+from mcp_memory.integrations.project_files import store_project_files
 from mcp_memory.longterm.attachments import typed_text
 from mcp_memory.longterm.turns import SUMMARY, recall_block
 from mcp_memory.shortterm.synopsis.synopsis import synopsise
@@ -147,9 +148,10 @@ class Conversations:
         self._memory = memory
         self._shown = LRU[str, list[str]](_MAX_SESSIONS)
         self._waiting = LRU[str, dict[Kind, str]](_MAX_SESSIONS)
-        self._warming: asyncio.Task[None] | None = None
+        self._is_warm = False
         self._live: set[str] = set()
         self.following = LogFollower(memory, files)
+        self.background = set[asyncio.Task[None]]()
 
     async def answer(self, event: HookEvent) -> HookAnswer:
         """Process an event and return the answer. Raises the errors of Memory; unfinished work is repeated later."""
@@ -224,8 +226,9 @@ class Conversations:
             project=await _project_of(event),
             shown=shown,
         )
-        if self._warming is None:
-            self._warming = asyncio.create_task(self._warm(memory))
+        task = asyncio.create_task(self._prepare(memory, event))
+        self.background.add(task)
+        task.add_done_callback(self.background.discard)
         return self._answer_with_text(event, text)
 
     def _answer_with_text(self, event: HookEvent, text: str) -> HookAnswer:
@@ -245,11 +248,15 @@ class Conversations:
         stays = bool(hooks and (hooks.keeps_context or event.kind == "start"))
         return HookAnswer(json=context_answer(event, shown), shown_text=shown if stays else "")
 
-    async def _warm(self, memory: Memory) -> None:
-        """Warm up and follow grown logs, while the user types. Errors are only logged."""
+    async def _prepare(self, memory: Memory, event: HookEvent) -> None:
+        """At the first start, warm up and follow grown logs; read the files of the project. Errors are only logged."""
+        is_first, self._is_warm = not self._is_warm, True
         try:
-            await warm_up(memory)
-            await self._follow_grown(memory)
+            if is_first:
+                await warm_up(memory)
+                await self._follow_grown(memory)
+            if event.folder:
+                await store_project_files(memory, Path(event.folder), client=event.client, log=event.log)
         except McpMemoryError as error:
             logger.warning("at the start: %s", error)
         except Exception:

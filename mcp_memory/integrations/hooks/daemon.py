@@ -144,7 +144,7 @@ class HookDaemon:
             server.close()
             self._remove_endpoint()
             self._conversations.following.finish()
-            await asyncio.wait({following, *self._overdue}, timeout=_FINISHING_S)
+            await asyncio.wait({following, *self._overdue, *self._conversations.background}, timeout=_FINISHING_S)
 
     def _publish_endpoint(self, port: int) -> None:
         """Write the endpoint file and end daemons of older versions (only older, or two could end each other)."""

@@ -309,12 +309,13 @@ def _scene_lines(context: SearchContext, rows: _RecallRows, words: AbstractSet[s
 
 
 def _output_lines(context: SearchContext, question: str, words: AbstractSet[str]) -> list[RecallLine]:
-    """Return lines of tool results that have most of the question's words.
+    """Return lines of tool results that have most of the question's words, but none of the files of projects.
 
     Lines that read like instructions are counted, not shown. A result still suspicious without these lines is left out.
     """
     lines: list[RecallLine] = []
-    for hit in results(context.store, context.space, question, filters=Filters(), limit=_OUTPUTS, least=_OUTPUT_SHARE):
+    store, space = context.store, context.space
+    for hit in results(store, space, question, filters=Filters(), limit=_OUTPUTS, least=_OUTPUT_SHARE, files=False):
         text, left_out = without_orders(hit.text)
         if not flags(f"{hit.call}\n{text}", "tool"):
             line = of_output(replace(hit, text=text), words)

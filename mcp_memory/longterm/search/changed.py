@@ -1,4 +1,4 @@
-"""Finds user turns whose value a later turn replaced, among the turns that a search found.
+"""Finds user turns, and lines of files, whose value a later turn replaced, among the rows that a search found.
 
 `longterm.changes` compares two texts. This module picks the pairs to compare: user turns about the same topic, by their
 stored vectors, that share rare words; a single rare word suffices if their vectors are close. Recall and both searches
@@ -7,17 +7,20 @@ mark these turns. Later turns that the search did not find are missed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
 from typing import NamedTuple, TypeVar
 
-from mcp_memory.core.types import Turn
+from mcp_memory.core.types import ChangedLine, ResultHit, Turn
 from mcp_memory.language.words import fold
 from mcp_memory.longterm.search.answerability import question_words, terms_of
 from mcp_memory.longterm.search.search import Ranked
 from mcp_memory.longterm.verification.trust import quarantined_ids
 from mcp_memory.models.embed.bundled import IDENTITY
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.sql import turn_rows
+from mcp_memory.store.sql import atom_rows, turn_rows
+from mcp_memory.store.values import Layer, Vectors
 
 COMPARED = 45
 """Number of the best turns of a search that are compared with each other; a recall reads as many."""
@@ -76,13 +79,75 @@ def replaced_by(store: Store, space: str, pairs: Sequence[TurnPair]) -> dict[str
     replaced: dict[str, Turn] = {}
     for older, newer, cosine in likely:
         question = texts_before.get((older.session, older.position), "")  # a value may answer a question that names it
-        if replaces(newer.content, older.content, cosine=cosine, asked=question):
-            terms = terms_of(newer.content)
-            words = question_words(store, space, "turn", older.content, [terms])
-            shared = sum(rarity for word, rarity in words.rarity.items() if word in terms)
-            if shared >= (_TELLING_ALONE if cosine is not None and cosine >= _ONE_TOPIC else _TELLING):
-                replaced[older.id] = newer
+        if replaces(newer.content, older.content, cosine=cosine, asked=question) and _share_subject(
+            store, space, "turn", older.content, newer.content, cosine
+        ):
+            replaced[older.id] = newer
     return replaced
+
+
+def _share_subject(store: Store, space: str, layer: Layer, older: str, newer: str, cosine: float | None) -> bool:
+    """Return whether two texts share words that are rare enough; the newer text is in this layer."""
+    terms = terms_of(newer)
+    words = question_words(store, space, layer, older, [terms])
+    shared = sum(rarity for word, rarity in words.rarity.items() if word in terms)
+    return shared >= (_TELLING_ALONE if cosine is not None and cosine >= _ONE_TOPIC else _TELLING)
+
+
+class UserStatement(NamedTuple):
+    """Words of the user, and when they were said; `id` is that of a turn or statement."""
+
+    id: str
+    text: str
+    at: datetime
+
+
+def with_changed_lines(
+    store: Store, space: str, hits: list[ResultHit], ids: Sequence[str], *, embed: Callable[[str], Sequence[Vectors]]
+) -> list[ResultHit]:
+    """Return the hits, marking the lines of files whose value the user surely replaced after the file was written.
+
+    `ids` are turns and statements, of which the user's own are compared with each line. `embed` is as in a search.
+    """
+    if not any(hit.of_file for hit in hits):
+        return hits
+    from mcp_memory.longterm.changes import replaces
+    from mcp_memory.longterm.value_clauses import announces_change
+
+    statements = _user_statements(store, space, ids)
+    changes = [said for said in statements if len(said.text) <= _MARKED and announces_change(said.text)]
+    changes.sort(key=lambda said: said.at, reverse=True)
+
+    def is_changed_by(said: UserStatement, line: str) -> bool:
+        if not replaces(said.text, line):
+            return False
+        layer: Layer = "turn" if said.id.startswith("t") else "atom"
+        stored = store.vectors_of(space, layer, [said.id], IDENTITY).get(said.id)
+        vectors = () if stored is None else embed(line)
+        cosine = next((float(stored @ each.data[0]) for each in vectors if each.identity == IDENTITY), None)
+        return replaces(said.text, line, cosine=cosine) and _share_subject(store, space, layer, line, said.text, cosine)
+
+    def changed_by(line: str, since: datetime) -> UserStatement | None:
+        return next((said for said in changes if said.at > since and is_changed_by(said, line)), None)
+
+    def marked(hit: ResultHit) -> ResultHit:
+        lines = enumerate(hit.text.split("\n"), start=hit.lines[0])
+        found = [(number, changed_by(line, hit.at)) for number, line in lines if line.strip() and len(line) <= _MARKED]
+        return replace(hit, changed=tuple(ChangedLine(line=n, by=said.id, at=said.at) for n, said in found if said))
+
+    return [marked(hit) if hit.of_file and changes else hit for hit in hits]
+
+
+def _user_statements(store: Store, space: str, ids: Sequence[str]) -> list[UserStatement]:
+    """Return those of the rows that are the user's own words, without quarantined and ended ones."""
+    trusted = set(ids) - quarantined_ids(store, space, ids)
+    turns = store.read(space, turn_rows.by_ids, [id for id in ids if id in trusted and id[0] == "t"])
+    atoms = store.read(space, atom_rows.by_ids, [id for id in ids if id in trusted and id[0] == "a"])
+    own = [atom for atom in atoms if atom.source == "user" and atom.valid_to is None]
+    return [
+        *(UserStatement(turn.id, turn.content, turn.said_at) for turn in turns if turn.role == "user"),
+        *(UserStatement(atom.id, atom.text, atom.valid_from) for atom in own),
+    ]
 
 
 def possibly_changed(pairs: Sequence[TurnPair], about: Iterable[Turn]) -> dict[str, Turn]:

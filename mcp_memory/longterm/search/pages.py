@@ -22,7 +22,7 @@ from mcp_memory.core.text import one_line
 from mcp_memory.core.types import AtomHit, Fact, MemoryResults, ResultHit, Turn, TurnHit, TurnResults
 from mcp_memory.language.words import fold, index_terms, query_terms
 from mcp_memory.longterm.search.answerability import judge
-from mcp_memory.longterm.search.changed import COMPARED, changed_turns, newer_first
+from mcp_memory.longterm.search.changed import COMPARED, changed_turns, newer_first, with_changed_lines
 from mcp_memory.longterm.search.rerank import FIRST, Rerank, keep_order
 from mcp_memory.longterm.search.results import SHOWN, result_filters, results
 from mcp_memory.longterm.search.scenes import MIN_COSINE, resolve_filters, scenes_for
@@ -83,7 +83,9 @@ def search_turns(
         cursor=page.after(fresh, many),
         start=page.cursor(),
         note=ranked.note,
-        results=_results(store, space, query, filters, page, limit),
+        results=_results(
+            store, space, query, filters, page, limit, embed=embed, said=hits_found[:COMPARED], newer=newer
+        ),
         known=judgement.known,
     )
 
@@ -123,6 +125,7 @@ def search_memories(
     listing = not query.strip()
     page = page_of(cursor, ("memories", space, query, filters), at=at, store=store, space=space, listing=listing)
     note, atoms, judgement, newer = None, list[Ranked](), None, dict[str, Turn]()
+    lines: list[ResultHit] = []
     if listing:
         last = next(iter(page.shown), None)
         listed = current_atoms(store, space, page.then(filters, "atom"), at, after=last, limit=limit + 1)
@@ -130,7 +133,7 @@ def search_memories(
     else:
         many = max(FIRST, len(page.shown) + limit + 1)
         rows = rows_for(store, search, space, query, embed=embed, filters=filters, limit=many, at=at, page=page)
-        atoms = rows.atoms
+        atoms, said = rows.atoms, [*rows.atoms, *rows.turns[:COMPARED]]
         if turn_filters(filters) is not None:
             judgement = judge(store, space, query, rows.turns, rows.atoms, embed=embed, at=at)
         ranked = rerank(space, query, rows.ordered, len(page.shown))
@@ -138,6 +141,7 @@ def search_memories(
         newer = _find_changes(store, space, asking, page, limit, rows.turns, turn_filters(filters))
         fresh = [hit for hit in _current_first(ranked.hits, newer) if hit.id not in page.shown]
         note = ranked.note
+        lines = _results(store, space, query, filters, page, limit, embed=embed, said=said, newer=newer)
     return MemoryResults(
         atoms=_atom_hits(store, space, [hit for hit in fresh[:limit] if hit.id[0] == "a"], filters.as_of or at),
         facts=_facts(store, space, query, filters, at) if page.first else [],
@@ -153,7 +157,7 @@ def search_memories(
         cursor=page.after(fresh, limit),
         start=page.cursor(),
         note=" ".join(filter(None, (taken_as, note))) or None,
-        results=[] if listing else _results(store, space, query, filters, page, limit),
+        results=lines,
         known=judgement.known if judgement else None,
     )
 
@@ -220,17 +224,24 @@ def turn_filters(filters: Filters) -> Filters | None:
     return Filters(since=filters.since, until=until)
 
 
-def _results(store: Store, space: str, query: str, filters: Filters, page: PageState, limit: int) -> list[ResultHit]:
+def _results(
+    store: Store, space: str, query: str, filters: Filters, page: PageState, limit: int, *,
+    embed: Embed, said: Sequence[Ranked], newer: Mapping[str, Turn],
+) -> list[ResultHit]:  # fmt: skip
     """Return matching lines of tool results, on the first page only.
 
-    At most five that are about the query, or all matches up to `limit` if the filters ask for tool turns only.
+    At most five that are about the query, or all matches up to `limit` if the filters ask for tool turns only. Lines of
+    files are marked if one of the rows `said`, other than those replaced by a turn in `newer`, contradicts them.
     """
     passing = result_filters(filters) if page.first else None
     if passing is None:
         return []
     if filters.role == "tool":
-        return results(store, space, query, filters=passing, limit=limit, least=0.0)
-    return results(store, space, query, filters=passing, limit=min(limit, SHOWN))
+        hits = results(store, space, query, filters=passing, limit=limit, least=0.0)
+    else:
+        hits = results(store, space, query, filters=passing, limit=min(limit, SHOWN))
+    ids = [row.id for row in said if row.id not in newer]
+    return with_changed_lines(store, space, hits, ids, embed=embed)
 
 
 def _facts(store: Store, space: str, query: str, filters: Filters, at: datetime) -> list[Fact]:

@@ -28,8 +28,8 @@ from mcp_memory.language.words import base_terms, query_terms
 from mcp_memory.longterm.search.query import MAX_CHARS
 from mcp_memory.longterm.search.ranking import rarity
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.sql import record_rows, ref_rows, word_index
-from mcp_memory.store.values import Chunk, Filters, Posting
+from mcp_memory.store.sql import project_file_rows, record_rows, ref_rows, word_index
+from mcp_memory.store.values import PROJECT_FILE, Chunk, Filters, Posting
 
 if TYPE_CHECKING:
     import numpy as np
@@ -88,11 +88,12 @@ def result_filters(filters: Filters) -> Filters | None:
 
 
 def results(
-    store: Store, space: str, query: str, *, filters: Filters, limit: int, least: float = ABOUT
+    store: Store, space: str, query: str, *, filters: Filters, limit: int, least: float = ABOUT, files: bool = True
 ) -> list[ResultHit]:
     """Return excerpts with the best lines of tool results, best first: at most `limit`, at most two of each result.
 
-    A run of lines must have at least the share `least` of the question's words, weighted by rarity.
+    A run of lines must have at least the share `least` of the question's words, weighted by rarity. Without `files`,
+    the files of projects are left out.
     """
     total = store.totals(space, "chunk").rows
     query = query[:MAX_CHARS]
@@ -104,7 +105,7 @@ def results(
     worth = _weigh_words(query, words, postings, runs, max(_FEW, total))
     about = [run for run in runs if worth.share(run.terms) >= least]
     about.sort(key=lambda run: (-round(worth.score(run), 9), -int(run.chunk.id[1:])))
-    return list(islice(_hits(store, space, about, worth), limit))
+    return list(islice(_hits(store, space, about, worth, files=files), limit))
 
 
 # --- runs -------------------------------------------------------------------------------------------
@@ -163,11 +164,15 @@ def _weigh_words(
 # --- the answer -------------------------------------------------------------------------------------
 
 
-def _hits(store: Store, space: str, runs: Iterable[_RunLines], worth: _Worth) -> Iterator[ResultHit]:
+def _hits(store: Store, space: str, runs: Sequence[_RunLines], worth: _Worth, *, files: bool) -> Iterator[ResultHit]:
     """Yield a hit for each run, without repeated texts and without more than two places of the same result."""
     seen: set[str] = set()
     places: Counter[str] = Counter()
+    files_of_ref = store.read(space, project_file_rows.files_of_refs, [run.chunk.ref for run in runs])
     for run in runs:
+        of_file = files_of_ref.get(run.chunk.ref, ())
+        if of_file and not files:
+            continue
         lines, text = _excerpt(run, worth)
         places[run.chunk.ref] += 1
         if text.strip() in seen or places[run.chunk.ref] > _A_RESULT:
@@ -178,17 +183,21 @@ def _hits(store: Store, space: str, runs: Iterable[_RunLines], worth: _Worth) ->
         except NotFound:  # forgotten a moment ago
             continue
         records = store.read(space, record_rows.list_records, ref=ref.id)
+        if ref.tool == PROJECT_FILE and not (of_file or records):  # the file has changed a moment ago
+            continue
         best = max(map(worth.line, run.matching.values()), default=0.0)
+        call = records[-1].tool_call if records else ref.tool[:_CALL]
         yield ResultHit(
             ref=ref.id,
             lines=lines,
             text=text,
-            call=records[-1].tool_call if records else ref.tool[:_CALL],
+            call=", ".join(file.label for file in of_file)[:_CALL] or call,
             node=records[-1].node_id if records else None,
             at=ref.timestamp,
             session=records[-1].session if records else ref.session,
             score=round(worth.score(run), 5),
             found_by={"words": round(run.words, 3), "line": round(best, 3)},
+            of_file=bool(of_file),
         )
 
 

@@ -9,12 +9,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from mcp_memory.core.errors import InvalidInput, NotFound, StoreUnavailable
-from mcp_memory.core.secrets.masking import mask_id
+from mcp_memory.core.secrets.masking import mask_id, mask_lines
 from mcp_memory.core.text import one_line, safe_name
 from mcp_memory.core.types import CanvasRow, CanvasView, Expansion, Offloaded, Ref, StepStatus
 from mcp_memory.service.verbs.base import FRAME_TOKENS, Verbs, in_thread, of_either_memory, store_verb
-from mcp_memory.store.sql import canvas_rows, record_rows, ref_rows, saving_rows, turn_rows
-from mcp_memory.store.values import Saved, Saving, SavingKind
+from mcp_memory.store.sql import canvas_rows, project_file_rows, record_rows, ref_rows, saving_rows, turn_rows
+from mcp_memory.store.values import PROJECT_FILE, ProjectFile, Saved, Saving, SavingKind
 
 if TYPE_CHECKING:
     from mcp_memory.service.compression.compress import Compressed
@@ -147,6 +147,25 @@ class TaskVerbs(Verbs):
         ref = keep(self._store, self.space, request=request, now=(at or self._parts.now()).astimezone())
         self._index(ref)
         return ref
+
+    project_files = store_verb(project_file_rows.project_files)
+    drop_project_file = store_verb(project_file_rows.drop_project_file, writes=True)
+
+    @in_thread
+    def store_project_file(self, path: str, text: str, *, project: str, size: int, modified: int) -> None:
+        """Store the content of a file for search, in place of its former content; see `ProjectFile` for the arguments.
+
+        Secrets are always masked. Content that was forgotten stays forgotten.
+        """
+        from mcp_memory.shortterm.offload import OffloadRequest, keep
+
+        now = self._parts.now().astimezone()
+        request = OffloadRequest(tool_name=PROJECT_FILE, result=mask_lines(text), session=PROJECT_FILE)
+        at = datetime.fromtimestamp(min(max(0.0, modified / 10**9), now.timestamp())).astimezone()
+        ref = keep(self._store, self.space, request=request, now=at)
+        file = ProjectFile(path=path, project=project, ref=ref.id, bytes=size, modified=modified, at=now)
+        self._store.write(self.space, project_file_rows.note_project_file, file)
+        self._index(ref)
 
     def _index(self, ref: Ref) -> None:
         """Index the lines of a short result now, of a long result in the background."""

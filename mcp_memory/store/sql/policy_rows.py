@@ -2,7 +2,7 @@
 
 The age of a turn counts from when it was stored, so an old history that is imported today is not deleted tomorrow; the
 age of a result counts from when it was taken. Turns and results that are evidence of a statement are kept at any age,
-and counted.
+and counted. Files of projects are kept while they exist.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 from mcp_memory.store.forgetting import Keeping, Policy
 from mcp_memory.store.sql.quarantine_rows import THERE
 from mcp_memory.store.sql.transaction import Transaction, from_ms, to_ms
+from mcp_memory.store.sql.word_index import IN_PROJECT
 
 _EVERY = timedelta(hours=23)
 """A little less than a day, so that a server that runs at the same hours applies the policies every day."""
@@ -23,7 +24,7 @@ _IS_EVIDENCE = (
     " WHERE e.space = t.space AND e.turn = t.id AND a.tombstone IS NULL)"
 )
 _CITED = (
-    "EXISTS (SELECT 1 FROM citation c WHERE c.space = f.space AND c.ref = f.id AND substr(c.source, 1, 1) = 'a'"
+    "EXISTS (SELECT 1 FROM citation c WHERE c.space = r.space AND c.ref = r.id AND substr(c.source, 1, 1) = 'a'"
     f" AND {THERE.format(id='c.source', space='c.space')})"
 )
 
@@ -35,10 +36,11 @@ _OLD: dict[Keeping, tuple[str, str, str, str]] = {
         "t.learned_at, t.id",
     ),
     "results": (
-        "f.id",
-        "ref f WHERE f.space = :space AND unixepoch(f.timestamp, 'subsec') * 1000 < ? AND f.tombstone IS NULL",
+        "r.id",
+        "ref r WHERE r.space = :space AND unixepoch(r.timestamp, 'subsec') * 1000 < ? AND r.tombstone IS NULL"
+        f" AND NOT {IN_PROJECT}",
         _CITED,
-        "f.id",
+        "r.id",
     ),
     "purge": (
         "'x' || x.id",

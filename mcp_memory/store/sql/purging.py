@@ -26,6 +26,7 @@ from mcp_memory.store.forgetting import Purge, Purged
 from mcp_memory.store.purge_search import Traces
 from mcp_memory.store.sql import canvas_rows, digests, page_rows, purged_names, renaming, tombstone_rows
 from mcp_memory.store.sql.transaction import Transaction, from_ms, marks, named_rows, number_of, to_ms
+from mcp_memory.store.values import PROJECT_FILE
 
 # Columns that may quote any row of any space and are not essential: cleared if they match an erased text.
 _SWEPT = (
@@ -254,6 +255,9 @@ class _Erasure:
             at,
         )
         tx.run_among("DELETE FROM citation WHERE space = :space AND ref IN ({})", self.refs)
+        tx.run_among(
+            "DELETE FROM followed WHERE space = :space AND client = ? AND head IN ({})", self.refs, PROJECT_FILE
+        )
         gone = set(self.refs)
         for number, refs in tx.all("SELECT id, refs FROM message_edit WHERE space = :space"):
             if not gone.isdisjoint(json.loads(refs)):

@@ -19,7 +19,7 @@ from mcp_memory.store.sql import digests, evidence_rows, quarantine_rows, row_co
 from mcp_memory.store.sql.filters import where
 from mcp_memory.store.sql.line_forms import line_of
 from mcp_memory.store.sql.transaction import Transaction, Value, from_ms, marks, number_of, numbers_of, to_ms
-from mcp_memory.store.values import Appended, ClientTurn, Filters, FollowedLog, Imported, Vectors
+from mcp_memory.store.values import PROJECT_FILE, Appended, ClientTurn, Filters, FollowedLog, Imported, Vectors
 
 _COLUMNS = row_codec.columns(Turn)
 _SPOKEN = (
@@ -506,10 +506,9 @@ def note_imported_file(tx: Transaction, file: Imported) -> None:
 
 def followed_logs(tx: Transaction, *, path: str | None = None) -> list[FollowedLog]:
     """Return client logs that were read (or only the log at a path), latest read first."""
-    which = "1 = 1" if path is None else "r.path = ?"
-    return list(
-        row_codec.rows(tx, FollowedLog, f"{which} ORDER BY r.at DESC, r.path", *(() if path is None else (path,)))
-    )
+    which = "r.client <> ?" if path is None else "r.client <> ? AND r.path = ?"
+    values = (PROJECT_FILE,) if path is None else (PROJECT_FILE, path)
+    return list(row_codec.rows(tx, FollowedLog, f"{which} ORDER BY r.at DESC, r.path", *values))
 
 
 def note_followed_log(tx: Transaction, log: FollowedLog) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from mcp_memory.core.text import with_speaker
 from mcp_memory.language.words import TERMS_VERSION, index_terms
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, marks, numbers_of
-from mcp_memory.store.values import INDEX, Chunk, Layer, NewChunk, UnindexedRef, Vectors
+from mcp_memory.store.values import INDEX, PROJECT_FILE, Chunk, Layer, NewChunk, UnindexedRef, Vectors
 
 INDEXED = {"turn": "tombstone IS NULL AND role <> 'note'", "atom": "tombstone IS NULL"}
 """Conditions on the rows of a layer in the word index. A note is found through its atom."""
@@ -64,9 +64,21 @@ def terms_of_turn(content: str, name: str | None) -> list[str]:
 # --- chunks of tool results -------------------------------------------------------------------------
 
 
+IN_PROJECT = (
+    f"EXISTS (SELECT 1 FROM followed p WHERE p.space = r.space AND p.client = '{PROJECT_FILE}' AND p.head = r.id)"
+)
+"""The condition that a ref `r` is the content of a file of a project; see `project_file_rows`."""
+
+SEARCHED = (
+    f"(r.tombstone IS NULL AND (r.tool <> '{PROJECT_FILE}' OR {IN_PROJECT}"
+    " OR EXISTS (SELECT 1 FROM record p WHERE p.space = r.space AND p.ref = r.id)))"
+)
+"""The condition that a ref `r` is to be indexed."""
+
+
 def refs_waiting(tx: HomeTransaction) -> int:
     """Return the number of results of the home that are not completely indexed."""
-    return tx.get("SELECT count(*) FROM ref WHERE indexed < ? AND tombstone IS NULL", TERMS_VERSION)
+    return tx.get(f"SELECT count(*) FROM ref r WHERE r.indexed < ? AND {SEARCHED}", TERMS_VERSION)
 
 
 def unindexed_ref(tx: Transaction, *, passing: Iterable[str] = ()) -> UnindexedRef | None:
@@ -77,7 +89,7 @@ def unindexed_ref(tx: Transaction, *, passing: Iterable[str] = ()) -> UnindexedR
     passed = set(passing)
     rows = tx.all(
         "SELECT r.id, CASE r.indexed WHEN ? THEN (SELECT max(byte_end) FROM chunk c WHERE c.space = r.space"
-        " AND c.ref = r.id) END FROM ref r WHERE r.space = :space AND r.indexed < ? AND r.tombstone IS NULL LIMIT ?",
+        f" AND c.ref = r.id) END FROM ref r WHERE r.space = :space AND r.indexed < ? AND {SEARCHED} LIMIT ?",
         *(-TERMS_VERSION, TERMS_VERSION, len(passed) + 1),
     )
     return next((UnindexedRef(ref=ref, start=start or 0) for ref, start in rows if ref not in passed), None)
@@ -103,9 +115,9 @@ def put_chunks(
     """Add the next chunks of a ref, which begin at byte `start`, with their terms (see `terms_of_chunks`).
 
     `complete` means that they are the last chunks. Chunks with terms of an earlier version are deleted first. Returns
-    False, adding nothing, if the ref is unknown, forgotten, indexed completely, or indexed up to another byte.
+    False, adding nothing, if the ref is unknown, not to be searched, indexed completely, or indexed up to another byte.
     """
-    indexed = tx.get("SELECT indexed FROM ref WHERE space = :space AND id = ? AND tombstone IS NULL", ref)
+    indexed = tx.get(f"SELECT r.indexed FROM ref r WHERE r.space = :space AND r.id = ? AND {SEARCHED}", ref)
     if indexed is None or indexed == TERMS_VERSION:
         return False
     if indexed != -TERMS_VERSION:

@@ -241,8 +241,9 @@ def _cited_result(result: CitedResult) -> Element:
 
 
 def result_row(hit: ResultHit, *more: Any) -> Element:
-    """Return lines of a tool result as evidence, with their call."""
-    return _lines(at_lines(hit.ref, hit.lines), hit.call, hit.text, hit.node, ui.moment(hit.at), more)
+    """Return lines of a tool result or a file as evidence, with their call, and where the user contradicted them."""
+    changed = [[" · ", t("search.changed"), " ", ui.link(f"/{line.by}", line.by)] for line in hit.changed]
+    return _lines(at_lines(hit.ref, hit.lines), hit.call, hit.text, hit.node, ui.moment(hit.at), [*changed, *more])
 
 
 def _lines(at: str, call: str, text: str, node: str | None, taken: Element, more: Any) -> Element:

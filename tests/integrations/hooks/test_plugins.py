@@ -12,8 +12,9 @@ from typing import Any
 import anyio.to_thread
 import pytest
 
-from mcp_memory.integrations.hooks.answers import Conversations, parse_event
+from mcp_memory.integrations.hooks.answers import Conversations
 from mcp_memory.integrations.hooks.daemon_files import DaemonFiles
+from mcp_memory.integrations.hooks.events import parse_event
 from mcp_memory.integrations.importers.history import ImportOptions, import_file, source_of
 from mcp_memory.integrations.importers.reader import ImportSource
 from mcp_memory.service.memory import Memory, open_memory
