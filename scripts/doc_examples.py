@@ -50,7 +50,7 @@ PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 BLOCK = re.compile(r"(?<=^~~~text\n)([a-z_]+) (\{[^\n]*\})\n(.*?)(?=^~~~$)", re.MULTILINE | re.DOTALL)
 CONSOLE = re.compile(r"(?<=^```console\n)(.*?)(?=^```$)", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"<(fixtures/[\w./-]+)>")
-OF_EVERY_COMMAND = {"--home", "--store", "--space", "--json", "--help"}
+OF_EVERY_COMMAND = {"--home", "--store", "--space", "--personal-space", "--json", "--help"}
 
 
 def rendered(page: str) -> str:

@@ -20,6 +20,7 @@ from mcp_memory.cli.base import (
 )
 from mcp_memory.cli.terminal import columns, escape_controls, format_minute, one_line, plural, wrap
 from mcp_memory.core.errors import InvalidInput, NotFound
+from mcp_memory.core.personal_ids import by_memory
 from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import format_bytes
 from mcp_memory.core.types import StatementKind
@@ -72,8 +73,9 @@ def forget(ids: tuple[str, ...], yes: bool, also: bool, reason: str, **filters: 
     print_answer(done, _forget_lines(done))
     may_ask = done.tombstone and done.also and not wants_json() and sys.stdin.isatty()
     if may_ask and click.confirm("Forget these rows too?", err=True):
-        more = ask(lambda memory: memory.forget(done.also, reason=reason))
-        print_answer(more, _forget_lines(more))
+        for others in by_memory(done.also):
+            more = ask(lambda memory, others=others: memory.forget(others, reason=reason))
+            print_answer(more, _forget_lines(more))
 
 
 def _forget_lines(done: Forgotten) -> list[str]:
@@ -90,7 +92,8 @@ def _forget_lines(done: Forgotten) -> list[str]:
 
 def _other_rows(done: Forgotten) -> Iterator[str]:
     if done.also:
-        yield f"Other rows with the same content stay. To forget them: mcp-memory forget {' '.join(done.also)}"
+        commands = (f"mcp-memory forget {' '.join(others)}" for others in by_memory(done.also))
+        yield f"Other rows with the same content stay. To forget them: {'; '.join(commands)}"
         yield from (f"  {one_line(line, 78)}" for line in done.also_previews)
 
 

@@ -186,7 +186,8 @@ def _choose_spaces(project: Path) -> None:
                 f"--space {old} to keep using it, or move it into the new one:\n"
                 f"  mcp-memory export old.zip --space {old}\n"
                 f"  mcp-memory --space {space} import old.zip\n"
-            )
+            ),
+            err=True,
         )
     chosen["space"] = space
 

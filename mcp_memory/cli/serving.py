@@ -60,6 +60,7 @@ def serve(transport: str, host: str | None, port: int | None, no_token: bool) ->
     if transport == "stdio":
         from mcp_memory.integrations.hooks.command import start_if_used
 
+        _export_personal_space()
         start_if_used(command_settings().get("home"), command_settings().get("space"))
     serve_transport(
         chosen,
@@ -220,6 +221,11 @@ def hook(event: str, client: str) -> None:
         return
     from mcp_memory.integrations.hooks.command import run
 
-    if personal := command_settings().get("personal_space"):
-        os.environ["MCP_MEMORY_PERSONAL_SPACE"] = personal  # for the daemon, which has no options
+    _export_personal_space()
     run(event, client, command_settings().get("home"), command_settings().get("space"))
+
+
+def _export_personal_space() -> None:
+    """Put the option `--personal-space` into the environment, for the hooks' daemon, which has no such option."""
+    if personal := command_settings().get("personal_space"):
+        os.environ["MCP_MEMORY_PERSONAL_SPACE"] = personal

@@ -13,6 +13,7 @@ MARK = f"{PERSONAL}:"
 _ID = r"(?:[at]\d{1,18}|r-[0-9a-f]{12,64})(?![\w-])"
 _UNMARKED = re.compile(rf"(?<![\w:-])(?={_ID})")
 _MARKED = re.compile(rf"(?<!\w){MARK}({_ID})")
+_NAMED = re.compile(r"^\[[^\]\n]*\]|\(a\d{1,18}(?:, a\d{1,18})*\)", re.MULTILINE)
 _WHOLE = re.compile(r"[atx]\d{1,18}|r-[0-9a-f]{12,64}(?::\d+(?:-\d+)?)?")
 
 T = TypeVar("T")
@@ -27,6 +28,11 @@ def mark_ids(text: str) -> str:
     return _UNMARKED.sub(MARK, text)
 
 
+def mark_block(block: str) -> str:
+    """Return a recalled block with its ids marked, in `[a57 …]` and `(a5, a57)`, and the memory named in its tag."""
+    return _NAMED.sub(lambda names: mark_ids(names[0]), block).replace(">", f' memory="{PERSONAL}">', 1)
+
+
 def marked_ids(text: str) -> list[str]:
     """Return the marked ids in a text, without the mark."""
     return _MARKED.findall(text)
@@ -35,6 +41,13 @@ def marked_ids(text: str) -> list[str]:
 def unmarked(ids: Iterable[str]) -> list[str]:
     """Return the marked ones of some ids, without the mark."""
     return [id.removeprefix(MARK) for id in ids if id.startswith(MARK)]
+
+
+def by_memory(ids: Iterable[str]) -> list[list[str]]:
+    """Return the unmarked ids and the marked ids as lists, without an empty list."""
+    ids = list(ids)
+    both = [id for id in ids if not id.startswith(MARK)], [id for id in ids if id.startswith(MARK)]
+    return [part for part in both if part]
 
 
 def mark_answer(answer: T) -> T:

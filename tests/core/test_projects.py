@@ -75,7 +75,7 @@ def test_every_project_has_a_space(name: str, title: str) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["/srv/web.git", "../web", "web", "C:\\work\\web", "C:/src/web", "file:///srv/web.git", "", "https://", "a:"],
+    ["/srv/web.git", "../web", "web", "C:\\code\\web", "C:/code/web", "file:///srv/web.git", "", "https://", "a:"],
 )
 def test_a_path_is_no_name_of_a_remote(path: str) -> None:
     assert repository_name(path) is None

@@ -1,14 +1,19 @@
 """The answers of a hook whose daemon is not ready: from the store, by words alone.
 
-A prompt gets what the user said about its words, a start the user's standing rules; both in the form of `answers`, and
-without what the client's log shows already. Nothing is written. It loads no numpy, no model and no event loop.
+A prompt gets what the user said about its words, a start the user's standing rules; both in the form of `answers`,
+without what the client's log shows already, and from the personal memory too. Nothing is written. It loads no numpy, no
+model and no event loop.
 """
 
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Sequence
+from functools import partial
 
 from mcp_memory.core.config_file import read_config
+from mcp_memory.core.personal_ids import mark_block, marked_ids
 from mcp_memory.integrations.hooks import NEEDED_TOKENS
 from mcp_memory.integrations.hooks.daemon_files import DaemonFiles
 from mcp_memory.integrations.hooks.events import (
@@ -33,23 +38,35 @@ def own_answer(files: DaemonFiles, client: str, event: str, payload: bytes) -> b
     parsed = parse_input(client, event, payload)
     if parsed is None or not parsed.adds_context:
         return b""
-    space = files.space or str(read_config(files.home).get("space") or _DEFAULT_SPACE)
-    text = _start(files, space, parsed) if parsed.kind == "start" else _prompt(files, space, parsed)
+    config = read_config(files.home)
+    space = files.space or str(config.get("space") or _DEFAULT_SPACE)
+    personal = os.environ.get("MCP_MEMORY_PERSONAL_SPACE") or str(config.get("personal_space") or "none")
+    others = [] if personal in ("none", space) else [personal]
+    text = _start(files, space, others, parsed) if parsed.kind == "start" else _prompt(files, space, others, parsed)
     answer = context_answer(parsed, text) if text else None
     return json.dumps(answer).encode() if answer else b""
 
 
-def _start(files: DaemonFiles, space: str, event: HookEvent) -> str:
+def _start(files: DaemonFiles, space: str, others: Sequence[str], event: HookEvent) -> str:
     shown = "" if event.source in ("startup", "clear") else "\n".join(recalled_before(event.log))
     is_recorded = event.log is not None and files.folder.is_dir()  # otherwise this home cannot be written to
     parts = [recording_notice(event.session)] if is_recorded else []
-    parts += filter(None, [rules_by_words(files.home, space, shown=shown)])
-    return "\n\n".join(part for part in parts if part not in shown)
+    parts.append(rules_by_words(files.home, space, shown=shown))
+    parts += [mark_block(rules_by_words(files.home, other, shown=_shown_of_personal(shown))) for other in others]
+    return "\n\n".join(part for part in parts if part and part not in shown)
 
 
-def _prompt(files: DaemonFiles, space: str, event: HookEvent) -> str:
+def _prompt(files: DaemonFiles, space: str, others: Sequence[str], event: HookEvent) -> str:
     typed = typed_text(event.text).strip()[:PROMPT_CHARS]
     if not typed:
         return ""
     shown = "\n".join(recalled_before(event.log))
-    return recall_by_words(files.home, space, typed, session=event.session, shown=shown, budget=NEEDED_TOKENS)
+    recall = partial(recall_by_words, files.home, question=typed, session=event.session)
+    blocks = [recall(space, shown=shown, budget=NEEDED_TOKENS // 2 if others else NEEDED_TOKENS)]
+    budget = NEEDED_TOKENS // 3  # the marks need the rest
+    blocks += [mark_block(recall(other, shown=_shown_of_personal(shown), budget=budget)) for other in others]
+    return "\n".join(filter(None, blocks))
+
+
+def _shown_of_personal(shown: str) -> str:
+    return "".join(f"[{id}]" for id in marked_ids(shown))

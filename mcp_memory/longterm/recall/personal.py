@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from heapq import merge
 
-from mcp_memory.core.personal_ids import MARK, PERSONAL, mark_id, mark_ids
+from mcp_memory.core.personal_ids import MARK, mark_block, mark_id, mark_ids
 from mcp_memory.core.text import one_line, without_bullet
 from mcp_memory.core.token_counts import TokenCounter
 from mcp_memory.language.words import fold
@@ -77,17 +77,13 @@ def stable_block(make: Callable[[int], str], counter: TokenCounter, budget: int,
     """
     room = budget
     while room > 0 and (block := make(room)):
-        marked = _without_repeated(_mark_block(block), beside)
+        block = rename_atoms(block, {id: mark_id(id) for id in cited_atoms(block)})  # in all forms of a model's page
+        marked = _without_repeated(mark_block(block), beside)
         over = counter.count(marked) - budget if marked else 0
         if over <= 0:
             return marked
         room -= over
     return ""
-
-
-def _mark_block(block: str) -> str:
-    marked = rename_atoms(block, {id: mark_id(id) for id in cited_atoms(block)})
-    return marked.replace(">", f' memory="{PERSONAL}">', 1)  # in the opening tag
 
 
 def _without_repeated(block: str, beside: str) -> str:

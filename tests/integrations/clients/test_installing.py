@@ -309,6 +309,12 @@ def test_a_project_can_have_a_separate_memory_beside_the_shared_one(
     assert servers(shop / ".mcp.json")["memory"]["args"] == [*places, "serve"]
     hook = servers(shop / ".claude/settings.local.json", "hooks")["Stop"][0]["hooks"][0]
     assert hook["args"] == [*places, "hook", "Stop"]
+    run("remember", "I never eat fish.")
+    run("remember", "The shop opens at nine.", "--space", space)
+    recalled = run(*places, "recall", "When does the shop open, and who eats fish?").output
+    assert "opens at nine" in recalled
+    assert "I never eat fish. (personal:a1)" in recalled
+    shutil.rmtree(tmp_path / ".mcp-memory")
     monkeypatch.chdir(tmp_path)
     options = ["--project", str(shop), "--space", "till", "--personal-space", "none"]
     assert "beside it" not in run("install", "cursor", "--per-project", *options, "--yes").output

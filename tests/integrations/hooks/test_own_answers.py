@@ -92,6 +92,32 @@ async def test_it_keeps_to_the_budget(memory: Memory, files: DaemonFiles) -> Non
     assert await anyio.to_thread.run_sync(counter.count, text) <= NEEDED_TOKENS
 
 
+async def test_it_brings_the_personal_memory_beside_that_of_a_project(
+    memory: Memory, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MCP_MEMORY_PERSONAL_SPACE", "default")
+    files = await anyio.to_thread.run_sync(daemon_files, home, "web")
+    assert files is not None
+    await anyio.to_thread.run_sync(make_folders, files)
+    long = "the quay is long. " * 20
+    for space, name in (("web", "Odd Berge"), ("default", "Eva Lund"), ("third", "Kai Dahl")):
+        turns = [said(f"The harbour master of Torvik is {name}. Note {n}: {long}") for n in range(20)]
+        await memory.in_space(space).record_turns(turns, session="a")
+        await memory.in_space(space).remember(f"Always greet {name}.", typed=True, kind="instruction")
+    text = await asked(files, QUESTION)
+    of_project, of_personal = text.split('<mcp-memory-recall part="dynamic" memory="personal">')
+    assert "\n[t" in of_project
+    assert "\n[personal:t" in of_personal
+    assert ("Odd Berge" in of_project, "Eva Lund" in of_personal, "Kai Dahl" in text) == (True, True, False)
+    counter = token_counter(memory.settings.tokenizer)
+    assert await anyio.to_thread.run_sync(counter.count, text) <= NEEDED_TOKENS
+    start = json.loads(await own(files, "SessionStart", payload(source="startup")))
+    rules = start["hookSpecificOutput"]["additionalContext"]
+    assert "- Always greet Odd Berge. (a1)" in rules
+    assert "- Always greet Eva Lund. (personal:a1)" in rules
+    assert "Kai Dahl" not in rules
+
+
 # --- what it may not show ---------------------------------------------------------------------------
 
 

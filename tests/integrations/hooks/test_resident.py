@@ -149,6 +149,14 @@ def test_what_a_killed_resident_had_not_read_is_read_by_the_next(client: Client)
     assert turns(client) == ["The pump leaks oil."]
 
 
+def test_the_hooks_of_a_project_bring_the_personal_memory_too(client: Client) -> None:
+    remember(client, "Odd Berge is harbour master of Torvik.")
+    client.command += ["--space", "web", "--personal-space", "default"]
+    start = client.answer("SessionStart", source="startup")
+    assert 'memory="personal"' in start
+    assert "Odd Berge is harbour master of Torvik. (personal:a1)" in start
+
+
 def test_what_is_left_for_one_space_is_not_read_into_another(client: Client) -> None:
     client.says("user", "The pump leaks oil.")
     at_work = daemon_files(client.home, "work")
