@@ -136,7 +136,7 @@ class LogFollower:
         Return whether it is done: read to its end, or unreadable, which is logged.
         """
         client = note.client
-        if hooks_described(client) is None:
+        if await anyio.to_thread.run_sync(hooks_described, client) is None:
             return True
         try:
             prompts = [*self._prompts.get(session_name(client, note.conversation), ())]
