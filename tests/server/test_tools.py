@@ -18,6 +18,9 @@ from tests.server.answers import answer_of, text_of
 
 LOG = "\n".join(f"2026-04-16 22:19:{n % 60:02} INFO step {n} finished" for n in range(2000)) + "\nERROR disk is full"
 
+count_tokens = token_counter("o200k_base").count
+count_tokens("The first count reads a file: here, and not in an event loop.")
+
 CALLS: list[tuple[str, dict[str, Any]]] = [
     (
         "record_turns",
@@ -208,11 +211,10 @@ async def test_a_long_turn_comes_as_the_part_that_was_asked_for(client: Client) 
 @pytest.mark.parametrize("budget", [150, 400])
 async def test_text_that_was_asked_for_within_a_budget_stays_within_it(client: Client, budget: int) -> None:
     await client.call_tool(*CALLS[7])
-    count = token_counter("o200k_base").count
     expanded = await client.call_tool("expand_node", {"node": "001-N1", "view": "page", "max_tokens": budget})
     recalled = await client.call_tool("recall", {"query": "Anna", "budget_tokens": budget})
-    assert count(text_of(expanded)) <= budget
-    assert count(text_of(recalled)) <= budget
+    assert count_tokens(text_of(expanded)) <= budget
+    assert count_tokens(text_of(recalled)) <= budget
 
 
 @pytest.mark.parametrize("detail", ["concise", "detailed"])
@@ -220,13 +222,12 @@ async def test_text_that_was_asked_for_within_a_budget_stays_within_it(client: C
 async def test_a_search_stays_within_its_budget_as_text_and_as_json(client: Client, tool: str, detail: str) -> None:
     turns = [{"role": "user", "content": f"{'lantern ' * 900}number {i}", "id": f"lantern-{i}"} for i in range(8)]
     await client.call_tool("record_turns", {"turns": turns, "session": "lanterns"})
-    count = token_counter("o200k_base").count
     for budget in (None, 700):
         arguments = {"query": "lantern number", "detail": detail, "budget_tokens": budget}
         result = await client.call_tool(tool, arguments)
         allowed = budget or {"concise": 2_000, "detailed": 6_000}[detail]
-        assert count(text_of(result)) <= allowed
-        assert count(json.dumps(answer_of(result), ensure_ascii=False, separators=(",", ":"))) <= allowed
+        assert count_tokens(text_of(result)) <= allowed
+        assert count_tokens(json.dumps(answer_of(result), ensure_ascii=False, separators=(",", ":"))) <= allowed
 
 
 async def test_what_the_budget_left_out_comes_with_the_cursor(client: Client) -> None:
