@@ -272,9 +272,10 @@ class Verbs:
         `answer_in` is called with the tokens that the text may take: first with `first`, then, while the answer is
         over the budget, with as many tokens fewer as it is over. Raises InvalidInput if no room is left for the text.
         """
-        from mcp_memory.service.render import as_json, render
 
         def excess(answer: Framed) -> int:
+            from mcp_memory.service.render import as_json, render
+
             forms = (render, as_json) if also_as_json else (render,)
             return max(self._parts.counter.count(form(answer)) for form in forms) - budget
 

@@ -258,11 +258,15 @@ class StatementVerbs(Verbs):
         self, query: str = "", *, detail: Detail = "concise", budget_tokens: int | None = None, **filters: Any
     ) -> ShownMemories:
         """Return a page of `memory_search` as excerpts within the budget, as `conversation_excerpts` does for turns."""
-        from mcp_memory.service.excerpts import ExcerptRequest, shown_memories
-
         results = await self.memory_search(query, **filters)
-        request = ExcerptRequest(query=query, detail=detail, counter=self._parts.counter, budget=budget_tokens)
-        return await anyio.to_thread.run_sync(shown_memories, results, request)
+
+        def excerpts() -> ShownMemories:
+            from mcp_memory.service.excerpts import ExcerptRequest, shown_memories
+
+            request = ExcerptRequest(query=query, detail=detail, counter=self._parts.counter, budget=budget_tokens)
+            return shown_memories(results, request)
+
+        return await anyio.to_thread.run_sync(excerpts)
 
     @in_thread
     def statements(

@@ -105,11 +105,15 @@ class TurnVerbs(Verbs):
         `filters` are the other arguments of that verb. Without a budget the answer is about as long as
         `excerpts.BUDGETS` says. Raises InvalidInput if not even one hit fits.
         """
-        from mcp_memory.service.excerpts import ExcerptRequest, shown_turns
-
         results = await self.conversation_search(query, **filters)
-        request = ExcerptRequest(query=query, detail=detail, counter=self._parts.counter, budget=budget_tokens)
-        return await anyio.to_thread.run_sync(shown_turns, results, request)
+
+        def excerpts() -> ShownTurns:
+            from mcp_memory.service.excerpts import ExcerptRequest, shown_turns
+
+            request = ExcerptRequest(query=query, detail=detail, counter=self._parts.counter, budget=budget_tokens)
+            return shown_turns(results, request)
+
+        return await anyio.to_thread.run_sync(excerpts)
 
     @in_thread
     def ranked_by(self, signals: Collection[str], query: str, *, limit: int = 10) -> list[Turn]:
