@@ -250,6 +250,14 @@ async def test_a_question_without_an_answer_and_a_request_without_one_are_left_o
     assert "And the fares? (t7) It has no answer yet." in await start(memory)
 
 
+@pytest.mark.parametrize("answers", [("ok",), ("Noted.",), ("Noted.", "Thanks!")])
+async def test_a_request_with_a_short_answer_has_an_answer(memory: Memory, answers: tuple[str, ...]) -> None:
+    await say(memory, "ferry", "Deploys go out on Mondays now.", *answers)
+    started = await start(memory)
+    assert "Deploys go out on Mondays now. (t" in started
+    assert "no answer" not in started
+
+
 async def test_what_the_start_showed_is_not_repeated(memory: Memory) -> None:
     await say(memory, "ferry", "Line 7 of the timetable is wrong.", "I look at it.")
     await steps(memory, "ferry", "read the timetable")

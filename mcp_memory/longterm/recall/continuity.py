@@ -52,7 +52,8 @@ class Continuity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _SessionEnd:
-    """The end of a session. `request` is its last request, if any; `answer` is what the assistant said last after it.
+    """The end of a session. `request` is its last request, if any; `answer` is what the assistant said last after it,
+    without small talk; a request that got only "Noted." `is_answered` without an `answer`.
 
     `earlier` are the turns before, latest first.
     """
@@ -61,6 +62,7 @@ class _SessionEnd:
     name: str
     request: Turn | None
     answer: Turn | None
+    is_answered: bool
     earlier: Sequence[Turn]
     task: OpenTask | None
 
@@ -109,7 +111,7 @@ def _left_open(end: _SessionEnd) -> Iterator[Callable[[int], str]]:
     question = _question_at_the_end(answer) if answer else ""
     if answer is not None and question and not flags(question, "assistant", meaning=False):
         yield lambda width: f"Left open: “{shown_text(question, width)}” ({answer.id})"
-    if request is not None and answer is None:
+    if request is not None and not end.is_answered:
         yield lambda _: "It has no answer yet."
 
 
@@ -220,6 +222,7 @@ def _read_end(
         name=session,
         request=request,
         answer=after[-1] if after else None,
+        is_answered=request is None or any(turn.role == "assistant" for turn in turns[turns.index(request) + 1 :]),
         earlier=before[-_EARLIER:][::-1],
         task=continuity.open_task(session),
     )
