@@ -207,7 +207,7 @@ def status_rows(answer: dict[str, Any]) -> list[tuple[str, str]]:
         ("model", _model(answer["model"])),
         ("spent", _spent(answer["model"])),
         ("tokens", f"{tokenizer['name']}, {'exact' if tokenizer['exact'] else 'estimated, never too low'}"),
-        ("offloading", _saving(answer["offload"])),
+        ("offloading", _saving(counts["records"], answer["offload"])),
         ("savings", _savings(answer["savings"])),
         ("connected", _join_few([_process(process) for process in answer["connected"]], 4) or "no client now"),
         ("access", f"{plural(keys['valid'], 'token')} for HTTP{ended}" if keys["valid"] or keys["expired"] else ""),
@@ -353,9 +353,12 @@ def _model(model: dict[str, Any]) -> str:
     )
 
 
-def _saving(offload: dict[str, int]) -> str:
+def _saving(results: int, offload: dict[str, int]) -> str:
+    """Describe the tokens of the results that a client is known to have replaced by notes."""
     raw, kept = offload["tokens_raw"], offload["tokens_kept"]
-    return f"{raw:,} tokens became {kept:,}: {(raw - kept) / raw:.1%} saved" if raw else "nothing yet"
+    if raw:
+        return f"{raw:,} tokens became {kept:,}: {(raw - kept) / raw:.1%} saved"
+    return "no note seen in a client's log yet; savings count from then on" if results else "nothing yet"
 
 
 def _savings(savings: dict[str, Any]) -> str:
