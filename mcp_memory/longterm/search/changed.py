@@ -109,8 +109,6 @@ def with_changed_lines(
 
     `ids` are turns and statements, of which the user's own are compared with each line. `embed` is as in a search.
     """
-    if not any(hit.of_file for hit in hits):
-        return hits
     from mcp_memory.longterm.changes import replaces
     from mcp_memory.longterm.value_clauses import announces_change
 
