@@ -335,6 +335,14 @@ async def test_nothing_private_suspicious_quarantined_or_forgotten_is_shown(memo
     assert "bow" not in await start(memory) + await go_on(memory)
 
 
+async def test_a_request_that_stated_a_secret_is_not_quoted_at_the_start(memory: Memory) -> None:
+    key = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJ"
+    await say(memory, "s", f"My API key is {key} and <private>the vault</private>.", "Shall I store it in the vault?")
+    started = await start(memory)
+    assert "API key" not in started
+    assert "Left open: “Shall I store it in the vault?” (t6)" in started
+
+
 async def test_another_space_has_its_own_last_session(home: Path, memory: Memory) -> None:
     async with open_memory(home=home, embedder="none", space="other") as other:
         assert await start(other) == await go_on(other) == ""

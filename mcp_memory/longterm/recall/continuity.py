@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from mcp_memory.core.secrets.masking import MASK
 from mcp_memory.core.text import day_in_words
 from mcp_memory.core.token_counts import TokenCounter
 from mcp_memory.core.types import OpenTask, SessionInfo, Turn
@@ -90,7 +91,7 @@ def start_line(context: SearchContext, continuity: Continuity, counter: TokenCou
     end = next(_ends(context, continuity, skip_current=False), None)
     if end is None or end.name == continuity.session:
         return None
-    asked = end.request if end.request and not flags(end.request.content, "user") else None
+    asked = end.request if end.request and not _is_unfit(end.request.content) else None
     left_open = list(_left_open(end))
     for left in (left_open, left_open[:1], []):
         for width in _WIDTHS:
@@ -100,6 +101,11 @@ def start_line(context: SearchContext, continuity: Continuity, counter: TokenCou
             if len(parts) + bool(asked) > 1 and counter.fits(recall_block(text, part="dynamic"), START_LINE_TOKENS):
                 return RecallLine(group="end", id=end.name, text=text)
     return None
+
+
+def _is_unfit(request: str) -> bool:
+    """Return whether a request resembles an attack, or a secret was masked in the beginning that would be quoted."""
+    return MASK in shown_text(request, _WIDTHS[0]) or bool(flags(request, "user"))
 
 
 def _left_open(end: _SessionEnd) -> Iterator[Callable[[int], str]]:
