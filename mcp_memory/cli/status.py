@@ -10,6 +10,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -172,14 +173,13 @@ _SPENT = {"expand": "expansions", "canvas": "canvases"}
 def status_rows(answer: dict[str, Any]) -> list[tuple[str, str]]:
     """Return the rows of the page, each a name and its value, without empty values."""
     counts, tokenizer, keys = answer["counts"], answer["tokenizer"], answer["tokens"]
-    others = [name for name in answer["spaces"] if name != answer["space"]]
     set_aside, unknown = answer["set_aside"], answer["unknown_variables"]
     ended = f", {keys['expired']} past its time" if keys["expired"] else ""
     rows = [
         ("home", answer["home"]),
         ("store", answer["store"] if answer["store"].startswith("postgresql:") else ""),
         ("damaged", " ".join(answer["damaged"][:1])),
-        ("space", answer["space"] + (f" (also here: {_join_few(others)})" if others else "")),
+        ("space", _space(answer["space"], answer["spaces"])),
         ("version", f"{answer['version']}, schema {answer['schema']}"),
         ("conversation", f"{plural(counts['turns'], 'turn')} in {plural(counts['sessions'], 'session')}"),
         (
@@ -216,6 +216,15 @@ def status_rows(answer: dict[str, Any]) -> list[tuple[str, str]]:
         ("backups", _backups(answer["backups"])),
     ]
     return [(name, value) for name, value in rows if value]
+
+
+def _space(chosen: str, spaces: Sequence[str]) -> str:
+    """Return the name of a space, and the others, those with similar names first."""
+    others = [name for name in spaces if name != chosen]
+    near = get_close_matches(chosen, others, n=3)
+    others.sort(key=lambda name: near.index(name) if name in near else len(near))
+    shown = chosen if chosen in spaces or not others else f"{chosen}, which does not exist yet"
+    return shown + (f" (also here: {_join_few(others)})" if others else "")
 
 
 def _join_few(names: Sequence[str], many: int = 5) -> str:

@@ -66,6 +66,12 @@ def test_status_says_at_a_glance_what_is_kept(run: Run, small_home: Path) -> Non
     assert lines["offloading"] == "no note seen in a client's log yet; savings count from then on"
 
 
+def test_the_status_of_an_unknown_space_says_so_and_names_spaces_with_similar_names_first(run: Run) -> None:
+    assert rows(run("--space", "wrk", "status").stdout)["space"] == (
+        "wrk, which does not exist yet (also here: work, default)"
+    )
+
+
 def test_status_tells_how_much_models_read_from_their_providers_cache(run: Run, copy: Path) -> None:
     with closing(open_store(copy)) as store:
         call = Spend(at=NOW, purpose="extract", model="m", prompt_tokens=3_000, completion_tokens=500)
