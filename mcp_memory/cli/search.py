@@ -119,7 +119,8 @@ def search(query: tuple[str, ...], layer: str | None, **filters: Any) -> None:
 
     The search uses words and meaning; without a query, turns are listed by time, newest first. A filter that only
     turns have (--session, --role, --neighbours) or only memories (--kind, --scene, --entity, --as-of) limits the search
-    to them. If the memory is unlikely to know, the answer begins with that. Exit code 1 if nothing is found.
+    to them. If the memory is unlikely to know, the answer begins with that, and the nearest rows follow. Exit code 1 if
+    there is nothing to show.
 
     \b
     mcp-memory search "who looks after bookings"

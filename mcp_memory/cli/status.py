@@ -10,6 +10,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -172,14 +173,13 @@ _SPENT = {"expand": "expansions", "canvas": "canvases"}
 def status_rows(answer: dict[str, Any]) -> list[tuple[str, str]]:
     """Return the rows of the page, each a name and its value, without empty values."""
     counts, tokenizer, keys = answer["counts"], answer["tokenizer"], answer["tokens"]
-    others = [name for name in answer["spaces"] if name != answer["space"]]
     set_aside, unknown = answer["set_aside"], answer["unknown_variables"]
     ended = f", {keys['expired']} past its time" if keys["expired"] else ""
     rows = [
         ("home", answer["home"]),
         ("store", answer["store"] if answer["store"].startswith("postgresql:") else ""),
         ("damaged", " ".join(answer["damaged"][:1])),
-        ("space", answer["space"] + (f" (also here: {_join_few(others)})" if others else "")),
+        ("space", _space(answer["space"], answer["spaces"])),
         ("version", f"{answer['version']}, schema {answer['schema']}"),
         ("conversation", f"{plural(counts['turns'], 'turn')} in {plural(counts['sessions'], 'session')}"),
         (
@@ -207,7 +207,7 @@ def status_rows(answer: dict[str, Any]) -> list[tuple[str, str]]:
         ("model", _model(answer["model"])),
         ("spent", _spent(answer["model"])),
         ("tokens", f"{tokenizer['name']}, {'exact' if tokenizer['exact'] else 'estimated, never too low'}"),
-        ("offloading", _saving(answer["offload"])),
+        ("offloading", _saving(counts["records"], answer["offload"])),
         ("savings", _savings(answer["savings"])),
         ("connected", _join_few([_process(process) for process in answer["connected"]], 4) or "no client now"),
         ("access", f"{plural(keys['valid'], 'token')} for HTTP{ended}" if keys["valid"] or keys["expired"] else ""),
@@ -216,6 +216,15 @@ def status_rows(answer: dict[str, Any]) -> list[tuple[str, str]]:
         ("backups", _backups(answer["backups"])),
     ]
     return [(name, value) for name, value in rows if value]
+
+
+def _space(chosen: str, spaces: Sequence[str]) -> str:
+    """Return the name of a space, and the others, those with similar names first."""
+    others = [name for name in spaces if name != chosen]
+    near = get_close_matches(chosen, others, n=3)
+    others.sort(key=lambda name: near.index(name) if name in near else len(near))
+    shown = chosen if chosen in spaces or not others else f"{chosen}, which does not exist yet"
+    return shown + (f" (also here: {_join_few(others)})" if others else "")
 
 
 def _join_few(names: Sequence[str], many: int = 5) -> str:
@@ -353,9 +362,12 @@ def _model(model: dict[str, Any]) -> str:
     )
 
 
-def _saving(offload: dict[str, int]) -> str:
+def _saving(results: int, offload: dict[str, int]) -> str:
+    """Describe the tokens of the results that a client is known to have replaced by notes."""
     raw, kept = offload["tokens_raw"], offload["tokens_kept"]
-    return f"{raw:,} tokens became {kept:,}: {(raw - kept) / raw:.1%} saved" if raw else "nothing yet"
+    if raw:
+        return f"{raw:,} tokens became {kept:,}: {(raw - kept) / raw:.1%} saved"
+    return "no note seen in a client's log yet; savings count from then on" if results else "nothing yet"
 
 
 def _savings(savings: dict[str, Any]) -> str:

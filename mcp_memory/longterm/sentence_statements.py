@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from mcp_memory.core.private_passages import without_private
-from mcp_memory.core.secrets.masking import states_secret
+from mcp_memory.core.secrets.masking import is_redacted, states_secret
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Evidence, Kind, Label, Turn
 from mcp_memory.language import pattern_of
@@ -189,8 +189,8 @@ def _may_be_stated(text: str) -> bool:
 
 
 def _is_safe(text: str) -> bool:
-    """Return whether a text is free of secrets, private passages and attacks."""
-    return not (states_secret(text) or without_private(text) != text or flags(text, "user"))
+    """Return whether a text is free of secrets, private passages, what is left of them, and attacks."""
+    return not (is_redacted(text) or states_secret(text) or without_private(text) != text or flags(text, "user"))
 
 
 def _needs(labelled: _Labelled, group: Sequence[_Labelled]) -> bool:

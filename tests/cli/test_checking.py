@@ -63,7 +63,13 @@ def test_status_says_at_a_glance_what_is_kept(run: Run, small_home: Path) -> Non
     assert lines["tasks"].startswith("3 tool results on 1 canvas, ")
     assert lines["model"] == "none is set"
     assert lines["tokens"] == "o200k_base, exact"
-    assert lines["offloading"] == "nothing yet"  # no client has reported that it shows a stand-in
+    assert lines["offloading"] == "no note seen in a client's log yet; savings count from then on"
+
+
+def test_the_status_of_an_unknown_space_says_so_and_names_spaces_with_similar_names_first(run: Run) -> None:
+    assert rows(run("--space", "wrk", "status").stdout)["space"] == (
+        "wrk, which does not exist yet (also here: work, default)"
+    )
 
 
 def test_status_tells_how_much_models_read_from_their_providers_cache(run: Run, copy: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,6 +19,7 @@ from mcp_memory.service.memory import Memory
 from mcp_memory.service.render import as_data, render
 from mcp_memory.store.sql import quarantine_rows, turn_rows
 from mcp_memory.store.sqlite.store import open_store
+from mcp_memory.testing import FixedClock
 
 START = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 OLD = "The opening of the shop is on 1 September."
@@ -79,6 +81,30 @@ async def test_recall_shows_the_values_that_followed_each_other_in_one_line(memo
         f"  before: [{second} 11 March] The rent for the flat is 940 now. ← [{first} 1 March] We pay 900 rent for the flat.\n"
     ) in found.dynamic
     assert {first, second, third} <= set(ids_in(found.dynamic))
+
+
+async def test_recall_shows_a_statement_below_the_later_turn_that_changed_its_value(
+    memory: Memory, clock: FixedClock
+) -> None:
+    old = (await memory.remember(OLD, typed=True)).atom.id
+    clock.advance(days=10)
+    (new,) = (await memory.record_turns([NewTurn(role="user", content=NEW)], session="later")).stored
+    lines = (await memory.recall_beyond(QUESTION, known="", session="other")).dynamic.splitlines()
+    place = lines.index(f"[{new}] {NEW}")
+    assert re.fullmatch(rf"  before: \[{old} \d+ [A-Z][a-z]+\] {OLD}", lines[place + 1])
+    assert sum(f"[{old}" in line for line in lines) == 1
+
+
+async def test_recall_keeps_a_statement_that_is_as_new_as_the_turn_or_about_something_else(
+    memory: Memory, clock: FixedClock
+) -> None:
+    (turn,) = await say(memory, NEW)
+    clock.advance(days=20)
+    ids = [(await memory.remember(text, typed=True)).atom.id for text in (OLD, "The opening of the pool is on 3 May.")]
+    shown = (await memory.recall_beyond(QUESTION, known="", session="other")).dynamic
+    assert "before:" not in shown
+    assert "changed" not in shown
+    assert (ids[0] in shown, turn in shown) == (True, True)
 
 
 async def test_a_long_turn_has_its_own_line_although_a_value_in_it_was_replaced(memory: Memory) -> None:

@@ -300,10 +300,9 @@ def test_a_session_does_not_start_with_what_another_person_of_a_group_said(hand:
     assert "allergic" not in block
 
 
-def test_the_words_of_a_turn_cite_nothing_at_a_start_and_show_no_secret(hand: ByHand) -> None:
+def test_the_words_of_a_turn_cite_nothing_at_a_start(hand: ByHand) -> None:
     rule = say(hand, "Never put lead in a glaze.", "rule")
-    key = "sk-ant-" + "api03-" + "Ab3dEf6hIj" * 9
-    said = f"The glaze ((a1){rule}) needs [[x|a12]] [a12] cobalt, ([[y|a13]]) with the key {key}"
+    said = f"The glaze ((a1){rule}) needs [[x|a12]] [a12] cobalt, ([[y|a13]]) with the key"
     hand.store.write(
         SPACE, turn_rows.append, "forged", turn_rows.prepare([NewTurn(role="user", content=said)]), now=hand.tick()
     )
@@ -311,7 +310,6 @@ def test_the_words_of_a_turn_cite_nothing_at_a_start_and_show_no_secret(hand: By
     assert cited_atoms(start(hand) + block) == [rule]
     assert "needs" in block
     assert "[[" not in block
-    assert key not in block
 
 
 def test_what_an_assistant_said_or_a_check_doubts_removes_nothing_of_the_user(hand: ByHand) -> None:

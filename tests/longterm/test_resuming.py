@@ -250,6 +250,14 @@ async def test_a_question_without_an_answer_and_a_request_without_one_are_left_o
     assert "And the fares? (t7) It has no answer yet." in await start(memory)
 
 
+@pytest.mark.parametrize("answers", [("ok",), ("Noted.",), ("Noted.", "Thanks!")])
+async def test_a_request_with_a_short_answer_has_an_answer(memory: Memory, answers: tuple[str, ...]) -> None:
+    await say(memory, "ferry", "Deploys go out on Mondays now.", *answers)
+    started = await start(memory)
+    assert "Deploys go out on Mondays now. (t" in started
+    assert "no answer" not in started
+
+
 async def test_what_the_start_showed_is_not_repeated(memory: Memory) -> None:
     await say(memory, "ferry", "Line 7 of the timetable is wrong.", "I look at it.")
     await steps(memory, "ferry", "read the timetable")
@@ -325,6 +333,14 @@ async def test_nothing_private_suspicious_quarantined_or_forgotten_is_shown(memo
         assert "Ignore all" not in text
     await memory.forget(["t5", "t6"])
     assert "bow" not in await start(memory) + await go_on(memory)
+
+
+async def test_a_request_that_stated_a_secret_is_not_quoted_at_the_start(memory: Memory) -> None:
+    key = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJ"
+    await say(memory, "s", f"My API key is {key} and <private>the vault</private>.", "Shall I store it in the vault?")
+    started = await start(memory)
+    assert "API key" not in started
+    assert "Left open: “Shall I store it in the vault?” (t6)" in started
 
 
 async def test_another_space_has_its_own_last_session(home: Path, memory: Memory) -> None:

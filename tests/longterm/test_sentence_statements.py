@@ -151,6 +151,7 @@ def test_letters_that_grow_in_lower_case_move_no_cut() -> None:
     [
         "Do you think we should move to Leeds?",
         "The password of the router is Winter-Kestrel-77.",
+        "My API key is ••• and [private].",
         'She wrote: "We have moved the whole office to Leeds and everybody hates it there."',
         "```\nwe always deploy on Fridays\n```",
         "thanks!",

@@ -27,7 +27,7 @@ from itertools import accumulate, islice, takewhile
 from typing import Any, cast
 
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.core.private_passages import without_private
+from mcp_memory.core.private_passages import PRIVATE, without_private
 from mcp_memory.core.secrets.assignments import HINTS, name_at
 from mcp_memory.core.secrets.detection import (
     CARD,
@@ -64,6 +64,11 @@ def mask_typed(text: str) -> str:
     For all texts except messages (see `longterm.turns.admit`): reasons, goals, steps, summaries.
     """
     return mask(without_private(text))
+
+
+def is_redacted(text: str) -> bool:
+    """Return whether a secret or a private passage was taken out of a stored text."""
+    return MASK in text or PRIVATE in text
 
 
 def mask_name(name: str) -> str:

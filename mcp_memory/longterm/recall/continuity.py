@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from mcp_memory.core.secrets.masking import MASK
 from mcp_memory.core.text import day_in_words
 from mcp_memory.core.token_counts import TokenCounter
 from mcp_memory.core.types import OpenTask, SessionInfo, Turn
@@ -52,7 +53,8 @@ class Continuity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _SessionEnd:
-    """The end of a session. `request` is its last request, if any; `answer` is what the assistant said last after it.
+    """The end of a session. `request` is its last request, if any; `answer` is what the assistant said last after it,
+    without small talk; a request that got only "Noted." `is_answered` without an `answer`.
 
     `earlier` are the turns before, latest first.
     """
@@ -61,6 +63,7 @@ class _SessionEnd:
     name: str
     request: Turn | None
     answer: Turn | None
+    is_answered: bool
     earlier: Sequence[Turn]
     task: OpenTask | None
 
@@ -88,7 +91,7 @@ def start_line(context: SearchContext, continuity: Continuity, counter: TokenCou
     end = next(_ends(context, continuity, skip_current=False), None)
     if end is None or end.name == continuity.session:
         return None
-    asked = end.request if end.request and not flags(end.request.content, "user") else None
+    asked = end.request if end.request and not _is_unfit(end.request.content) else None
     left_open = list(_left_open(end))
     for left in (left_open, left_open[:1], []):
         for width in _WIDTHS:
@@ -100,6 +103,11 @@ def start_line(context: SearchContext, continuity: Continuity, counter: TokenCou
     return None
 
 
+def _is_unfit(request: str) -> bool:
+    """Return whether a request resembles an attack, or a secret was masked in the beginning that would be quoted."""
+    return MASK in shown_text(request, _WIDTHS[0]) or bool(flags(request, "user"))
+
+
 def _left_open(end: _SessionEnd) -> Iterator[Callable[[int], str]]:
     """Yield functions that return a sentence about something left open, with quotes of at most so many characters."""
     task, request, answer = end.task, end.request, end.answer
@@ -109,7 +117,7 @@ def _left_open(end: _SessionEnd) -> Iterator[Callable[[int], str]]:
     question = _question_at_the_end(answer) if answer else ""
     if answer is not None and question and not flags(question, "assistant", meaning=False):
         yield lambda width: f"Left open: “{shown_text(question, width)}” ({answer.id})"
-    if request is not None and answer is None:
+    if request is not None and not end.is_answered:
         yield lambda _: "It has no answer yet."
 
 
@@ -220,6 +228,7 @@ def _read_end(
         name=session,
         request=request,
         answer=after[-1] if after else None,
+        is_answered=request is None or any(turn.role == "assistant" for turn in turns[turns.index(request) + 1 :]),
         earlier=before[-_EARLIER:][::-1],
         task=continuity.open_task(session),
     )

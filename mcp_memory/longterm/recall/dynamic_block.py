@@ -17,7 +17,7 @@ from itertools import chain, zip_longest
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Atom, Source, Turn
 from mcp_memory.language.words import fold, index_terms, query_terms, terms_of_each
-from mcp_memory.longterm.recall.line import RecallLine
+from mcp_memory.longterm.recall.line import Group, RecallLine
 from mcp_memory.longterm.recall.lines import (
     RecallLimits,
     distinct_turns,
@@ -25,6 +25,7 @@ from mcp_memory.longterm.recall.lines import (
     mark_suspects,
     of_atom,
     of_fact,
+    of_outdated,
     of_output,
     of_scene,
     of_turns,
@@ -33,7 +34,13 @@ from mcp_memory.longterm.recall.lines import (
 from mcp_memory.longterm.recall.overview import asks_for_overview, overview_lines
 from mcp_memory.longterm.recall.rules import RulesForPrompt, rules_for
 from mcp_memory.longterm.search.answerability import JUDGED, Judgement, find_rows, judge_question, without_echoes
-from mcp_memory.longterm.search.changed import newer_first, pairs_of_one_topic, possibly_changed, replaced_by
+from mcp_memory.longterm.search.changed import (
+    changed_statements,
+    newer_first,
+    pairs_of_one_topic,
+    possibly_changed,
+    replaced_by,
+)
 from mcp_memory.longterm.search.query import speaker_intent
 from mcp_memory.longterm.search.results import results
 from mcp_memory.longterm.search.scenes import current_scenes
@@ -225,7 +232,14 @@ def _lines(
     verbatim.sort(key=lambda line: line.source in ("tool", "web"))  # stable: people first, each in the search's order
     bearing_out = {atom.evidence for atom in ranked}
     fresh = [line for line in verbatim if line.id not in bearing_out]
-    stated = {atom: of_atom(atom, context.now, speakers.get(atom.id)) for atom in ranked}
+    outdated = changed_statements(context.store, context.space, ranked, [*about, *unsure])
+    groups: dict[str, Group] = {line.id: line.group for line in verbatim}
+    stated = {
+        atom: of_outdated(atom, outdated[atom.id], groups.get(outdated[atom.id].id, reach.unsure))
+        if atom.id in outdated
+        else of_atom(atom, context.now, speakers.get(atom.id))
+        for atom in ranked
+    }
     sure = [line for line in stated.values() if line.id in rows.sure]
     # The likelier of the next lines of the two comes first. Within each the order of its search stays: it knows more.
     by_chance = list(merge(sure, fresh, key=lambda line: -rows.chance(line.id)))

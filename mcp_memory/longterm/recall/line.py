@@ -32,14 +32,14 @@ class RecallLine:
     source: Source = "assistant"
     """The source of its text; `assistant` for pages that a model wrote."""
     said_at: datetime | None = None
-    """When a turn was said, or from when a statement in an overview is valid; None for other rows."""
+    """When a turn was said, or from when a statement in an overview or with `newer` is valid; None for other rows."""
     is_suspect: bool = False
     """Whether it looks like an attack; then it is not shown."""
     session: str = ""
     position: int = 0
     """Of a turn, in its session."""
     newer: str | None = None
-    """The id of the turn that replaced the value of this turn."""
+    """The id of the turn that replaced the value of this turn or statement."""
     beside: str | None = None
     """The id of a later turn that may contradict this turn; `layout` places this turn after it."""
     former: str = ""

@@ -112,6 +112,20 @@ def of_atom(atom: Atom, at: datetime, speaker: str | None = None) -> RecallLine:
     return RecallLine(group="atom", id=atom.id, text=f"{head} {statement}", source=atom.source)
 
 
+def of_outdated(atom: Atom, newer: Turn, group: Group) -> RecallLine:
+    """Return a line for an atom whose value a later turn replaced, to be placed after that turn like an older turn."""
+    statement = statement_line(atom)
+    return RecallLine(
+        group=group,
+        id=atom.id,
+        text=f"{head_of(atom.id, _change_note(newer))} {statement}",
+        source=atom.source,
+        said_at=atom.valid_from,
+        newer=newer.id,
+        former=_former_text(atom.id, atom.valid_from, newer, "", statement),
+    )
+
+
 def of_promise(atom: Atom, said_at: datetime, at: datetime) -> RecallLine:
     """Return a line for an open promise, such as "Promise of 3 May, open (a57): Next time I mention Lisbon, …"."""
     day = day_in_words(said_at.astimezone().date(), after=at.astimezone().date())
@@ -175,7 +189,7 @@ def of_turns(
         excerpt = excerpt_of(turn.content, words, width)
         dated = with_dates(excerpt, turn.said_at) if turn.role == "user" else excerpt
         change = newer.get(turn.id)
-        changed = f"changed {change.said_at:%Y-%m-%d}, see {change.id}" if change else None
+        changed = _change_note(change) if change else None
         also = _other_days_note(turn.said_at.date(), repeated.get(turn.id, ()))
         head = head_of(turn.id, _speaker(turn), notes.get(turn.id) or changed, also)
         line = RecallLine(
@@ -188,16 +202,20 @@ def of_turns(
             position=turn.position,
         )
         if change is not None:
-            former = _former_text(turn, change, also, dated) if turn.id not in notes else ""
+            former = _former_text(turn.id, turn.said_at, change, also, dated) if turn.id not in notes else ""
             line = replace(line, newer=change.id, former=former)
         yield line
 
 
-def _former_text(turn: Turn, newer: Turn, also: str, text: str) -> str:
-    """Return a turn as a part of the line below the newer turn; empty if it is too long or contains the separator."""
-    day = day_in_words(turn.said_at.date(), after=newer.said_at.date())
+def _change_note(newer: Turn) -> str:
+    return f"changed {newer.said_at:%Y-%m-%d}, see {newer.id}"
+
+
+def _former_text(id: str, said_at: datetime, newer: Turn, also: str, text: str) -> str:
+    """Return a row as a part of the line below the newer turn; empty if it is too long or contains the separator."""
+    day = day_in_words(said_at.date(), after=newer.said_at.date())
     fits = len(text) <= _FORMER_CHARS and BEFORE_THAT.strip() not in text
-    return f"{head_of(turn.id, day, also)} {text}" if fits else ""
+    return f"{head_of(id, day, also)} {text}" if fits else ""
 
 
 def _other_days_note(day: date, others: Collection[date]) -> str:

@@ -12,10 +12,10 @@ from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple, TypeVar
 
-from mcp_memory.core.types import ChangedLine, ResultHit, Turn
+from mcp_memory.core.types import Atom, ChangedLine, ResultHit, Turn
 from mcp_memory.language.words import fold
 from mcp_memory.longterm.search.answerability import question_words, terms_of
-from mcp_memory.longterm.search.search import Ranked
+from mcp_memory.longterm.search.search import Ranked, atom_turns
 from mcp_memory.longterm.verification.trust import quarantined_ids
 from mcp_memory.models.embed.bundled import IDENTITY
 from mcp_memory.store.protocol import Store
@@ -86,6 +86,40 @@ def replaced_by(store: Store, space: str, pairs: Sequence[TurnPair]) -> dict[str
     return replaced
 
 
+def changed_statements(store: Store, space: str, atoms: Iterable[Atom], turns: Iterable[Turn]) -> dict[str, Turn]:
+    """Return the latest of the user's turns that surely replaced the value of a statement, by the statement's id.
+
+    Only short statements of the user are compared, and no promises.
+    """
+    from mcp_memory.longterm.changes import replaces
+    from mcp_memory.longterm.value_clauses import announces_change
+
+    own = [atom for atom in atoms if atom.source == "user" and atom.label != "promise" and len(atom.text) <= _MARKED]
+    changes = [
+        turn
+        for turn in sorted(turns, key=lambda turn: turn.said_at)
+        if turn.role == "user" and not turn.name and len(turn.content) <= _MARKED and announces_change(turn.content)
+    ]
+    if not (own and changes):
+        return {}
+    of_atoms = store.vectors_of(space, "atom", [atom.id for atom in own], IDENTITY)
+    of_turns = store.vectors_of(space, "turn", [turn.id for turn in changes], IDENTITY)
+    replaced: dict[str, Turn] = {}
+    for atom in own:
+        for turn in changes:
+            if turn.said_at <= atom.valid_from or turn.id in atom_turns(atom):
+                continue
+            is_embedded = atom.id in of_atoms and turn.id in of_turns
+            cosine = float(of_atoms[atom.id] @ of_turns[turn.id]) if is_embedded else None
+            if (
+                (cosine is None or cosine >= _OTHER_TOPIC)
+                and replaces(turn.content, atom.text, cosine=cosine)
+                and _share_subject(store, space, "turn", atom.text, turn.content, cosine)
+            ):
+                replaced[atom.id] = turn
+    return replaced
+
+
 def _share_subject(store: Store, space: str, layer: Layer, older: str, newer: str, cosine: float | None) -> bool:
     """Return whether two texts share words that are rare enough; the newer text is in this layer."""
     terms = terms_of(newer)
@@ -109,8 +143,6 @@ def with_changed_lines(
 
     `ids` are turns and statements, of which the user's own are compared with each line. `embed` is as in a search.
     """
-    if not any(hit.of_file for hit in hits):
-        return hits
     from mcp_memory.longterm.changes import replaces
     from mcp_memory.longterm.value_clauses import announces_change
 

@@ -78,14 +78,17 @@ def search_turns(
     some = fresh[: 2 * limit - 1 if neighbours else limit]
     hits = _turn_hits(store, space, some, neighbours, judgement.close, newer)
     many = _count_filling(hits, limit)
+
+    def said() -> list[Ranked]:
+        stated = search(space, "atom", query, embed=embed, filters=Filters(), limit=COMPARED, at=at)
+        return [*hits_found[:COMPARED], *stated]
+
     return TurnResults(
         hits=hits[:many],
         cursor=page.after(fresh, many),
         start=page.cursor(),
         note=ranked.note,
-        results=_results(
-            store, space, query, filters, page, limit, embed=embed, said=hits_found[:COMPARED], newer=newer
-        ),
+        results=_results(store, space, query, filters, page, limit, embed=embed, said=said, newer=newer),
         known=judgement.known,
     )
 
@@ -141,7 +144,7 @@ def search_memories(
         newer = _find_changes(store, space, asking, page, limit, rows.turns, turn_filters(filters))
         fresh = [hit for hit in _current_first(ranked.hits, newer) if hit.id not in page.shown]
         note = ranked.note
-        lines = _results(store, space, query, filters, page, limit, embed=embed, said=said, newer=newer)
+        lines = _results(store, space, query, filters, page, limit, embed=embed, said=lambda: said, newer=newer)
     return MemoryResults(
         atoms=_atom_hits(store, space, [hit for hit in fresh[:limit] if hit.id[0] == "a"], filters.as_of or at),
         facts=_facts(store, space, query, filters, at) if page.first else [],
@@ -226,12 +229,13 @@ def turn_filters(filters: Filters) -> Filters | None:
 
 def _results(
     store: Store, space: str, query: str, filters: Filters, page: PageState, limit: int, *,
-    embed: Embed, said: Sequence[Ranked], newer: Mapping[str, Turn],
+    embed: Embed, said: Callable[[], Sequence[Ranked]], newer: Mapping[str, Turn],
 ) -> list[ResultHit]:  # fmt: skip
     """Return matching lines of tool results, on the first page only.
 
     At most five that are about the query, or all matches up to `limit` if the filters ask for tool turns only. Lines of
-    files are marked if one of the rows `said`, other than those replaced by a turn in `newer`, contradicts them.
+    files are marked if one of the turns and statements that `said` returns contradicts them, unless a turn in `newer`
+    replaced it.
     """
     passing = result_filters(filters) if page.first else None
     if passing is None:
@@ -240,7 +244,9 @@ def _results(
         hits = results(store, space, query, filters=passing, limit=limit, least=0.0)
     else:
         hits = results(store, space, query, filters=passing, limit=min(limit, SHOWN))
-    ids = [row.id for row in said if row.id not in newer]
+    if not any(hit.of_file for hit in hits):
+        return hits
+    ids = [row.id for row in said() if row.id not in newer]
     return with_changed_lines(store, space, hits, ids, embed=embed)
 
 

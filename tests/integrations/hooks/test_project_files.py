@@ -380,6 +380,8 @@ async def test_a_line_that_the_user_contradicted_later_is_marked(memory: Memory,
     await memory.remember("Deploys now happen on Tuesdays.", typed=True)
     (hit,) = await found(memory, "When do deploys happen?")
     assert [changed.line for changed in hit.changed if changed.by == "a1"] == [4]
+    (hit,) = (await memory.conversation_search("When do deploys happen?")).results
+    assert [changed.line for changed in hit.changed if changed.by == "a1"] == [4]
 
 
 async def test_a_line_written_after_the_change_or_that_another_speaker_contradicts_is_not_marked(
