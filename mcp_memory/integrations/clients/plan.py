@@ -193,7 +193,7 @@ class ConfigPart:
 
     @property
     def runs_hooks(self) -> bool:
-        return bool(self.hooks or self.settings)
+        return bool(self.hooks or self.settings or self.content is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,9 +211,13 @@ class ConfigChange:
 
 
 def find_installed(part: ConfigPart) -> tuple[dict[str, Any] | None, bool]:
-    """Return the entry of that name, ours or not, and whether our hooks are there. Raises as `plan_install` does."""
+    """Return the entry of that name, ours or not, and whether our hooks are there. Raises as `plan_install` does.
+
+    A plugin that settings must enable is there if they do, any other if its files are.
+    """
     if part.content is not None:
-        return None, False
+        enables_itself = part.client.plugin is not None and not part.client.plugin.enabled
+        return None, enables_itself and read_config(part.path).data is not None
     document = read_document(part.path, part.format)
     with _naming_file(part):
         entry = programs.find_server(document, part.client, part.name) if part.server is not None else None

@@ -75,7 +75,8 @@ def test_each_client_gets_its_entry_and_the_list_says_so(run: Run, tmp_path: Pat
     listed = {line.split()[0]: line for line in run("install").output.splitlines()[1 : len(CLIENTS) + 1]}
     assert list(listed) == list(CLIENTS)
     assert all("installed" in line for line in listed.values())
-    assert "installed, with hooks" in listed["claude-code"]
+    hooked = {client for client, line in listed.items() if "installed, with hooks" in line}
+    assert hooked == {client for client in CLIENTS if client_named(client).hooks}
 
 
 def test_the_list_names_what_is_there_and_what_cannot_be_read(run: Run, tmp_path: Path) -> None:
