@@ -299,8 +299,7 @@ def plan_install(part: ConfigPart) -> ConfigChange:
     if after == text and file.data is not None:
         return ConfigChange(file, file.data)
     check_writable(file)
-    kept = read_config(backup_path(file.target)).data is not None and _contains_ours(before, part)
-    return ConfigChange(file, after.encode(), makes_backup=file.data is not None and not kept)
+    return ConfigChange(file, after.encode(), makes_backup=file.data is not None and not _contains_ours(before, part))
 
 
 def plan_removal(part: ConfigPart) -> ConfigChange:

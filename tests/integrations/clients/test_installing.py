@@ -242,6 +242,19 @@ def _patch(file: Path, diff: str) -> None:
     subprocess.run(["/usr/bin/env", f"PATH={os.defpath}", "patch", str(file)], input=diff, text=True, check=True)
 
 
+def test_files_that_installations_made_and_changed_are_deleted(run: Run, tmp_path: Path) -> None:
+    project = tmp_path / "shop"
+    project.mkdir()
+    run("install", "gemini", "--yes", "--no-hooks")
+    run("install", "gemini", "--yes")
+    gone = run("uninstall", "gemini", "--yes").output
+    run("install", "claude-code", "--project", str(project), "--yes")
+    run("install", "claude-code", "--project", str(project), "--per-project", "--yes")
+    gone += run("uninstall", "claude-code", "--project", str(project), "--yes").output
+    assert "Others changed" not in gone
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
 def test_uninstalling_takes_everything_out_again(run: Run, tmp_path: Path) -> None:
     (tmp_path / ".claude").mkdir()
     settings = '{"model": "opus",\n "hooks": {"Stop": []}}'

@@ -147,12 +147,24 @@ def test_an_update_keeps_the_first_original_and_what_was_added_by_hand(config: P
     assert config.read_text() == '{"first": 1}'
 
 
-def test_an_entry_that_a_person_wrote_is_taken_over_and_goes_with_uninstalling(config: Path) -> None:
-    config.write_text('{"mcpServers": {"memory": {"command": "mcp-memory", "args": ["serve"]}}}')
+@pytest.mark.parametrize("rest", [{}, {"theme": "dark"}])
+def test_an_entry_that_a_person_wrote_is_taken_over_and_goes_with_uninstalling(
+    config: Path, rest: dict[str, str]
+) -> None:
+    config.write_text(json.dumps({"mcpServers": {"memory": {"command": "mcp-memory", "args": ["serve"]}}, **rest}))
     install(part(config))
-    assert backup_path(config).exists()
+    assert not backup_path(config).exists()  # the original is what is left without our part
     uninstall(part(config))
-    assert json.loads(config.read_text()) == {}
+    assert (json.loads(config.read_text()) if config.exists() else {}) == rest
+
+
+@pytest.mark.parametrize("name", ["gemini", "claude-code", "codex"])
+def test_a_file_that_one_installation_made_and_another_changed_goes_again(config: Path, name: str) -> None:
+    install(part(config, name))
+    install(part(config, name, hooks=name != "codex", env={"A": "b"}))
+    assert [path.name for path in config.parent.iterdir()] == [config.name]
+    uninstall(part(config, name, hooks=True))
+    assert list(config.parent.iterdir()) == []
 
 
 def test_uninstalling_leaves_another_server_of_that_name(config: Path) -> None:
