@@ -30,7 +30,7 @@ from mcp_memory.core.text import well_formed
 from mcp_memory.integrations.clients import json_text, programs, toml_text, yaml_text
 from mcp_memory.integrations.clients.description import ClientProgram, Format, described_clients
 from mcp_memory.integrations.clients.programs import NAME
-from mcp_memory.integrations.clients.settings import add_settings, has_settings, remove_settings, value_at
+from mcp_memory.integrations.clients.settings import WrongShape, add_settings, has_settings, remove_settings, value_at
 from mcp_memory.integrations.hooks import hooks_of
 
 MAX_BYTES = 16 * 2**20
@@ -256,7 +256,7 @@ def installed_but_off() -> dict[str, str]:
             try:
                 document = _parse(decode(read_config(path).data, path), "jsonc", path)
                 installed = programs.find_hooks(document)
-            except (McpMemoryError, programs.WrongShape):
+            except (McpMemoryError, WrongShape):
                 continue
             if installed and (where := find_switch_off(client, None)):
                 off[client.title] = where
@@ -273,7 +273,7 @@ def find_plugins(project: Path | None) -> dict[str, bool]:
         document = read_document(path, "json")
         try:
             enabled |= programs.find_plugins(document)
-        except programs.WrongShape as error:
+        except WrongShape as error:
             raise InvalidInput(f"In {path}, {error}.") from None
     return enabled
 
@@ -421,7 +421,7 @@ def _contains_ours(now: Mapping[str, Any], part: ConfigPart) -> bool:
     servers = cast("dict[str, Any]", value_at(now, part.client.key) or {})
     try:
         hooked = bool(programs.find_hooks(now))
-    except programs.WrongShape:  # Codex keeps a record of trusted hooks there
+    except WrongShape:  # Codex keeps a record of trusted hooks there
         hooked = False
     return hooked or any(
         isinstance(server, dict) and programs.is_ours(cast("dict[str, Any]", server)) for server in servers.values()
@@ -435,7 +435,7 @@ def _read_original(backup: bytes | None, part: ConfigPart) -> dict[str, Any] | N
     try:
         before = _parse(decode(backup, part.path), part.format, part.path)
         return before if _find_ours(before, part).is_empty else None
-    except (McpMemoryError, programs.WrongShape):
+    except (McpMemoryError, WrongShape):
         return None
 
 
@@ -443,7 +443,7 @@ def _read_original(backup: bytes | None, part: ConfigPart) -> dict[str, Any] | N
 def _naming_file(part: ConfigPart) -> Generator[None]:
     try:
         yield
-    except programs.WrongShape as error:
+    except WrongShape as error:
         raise InvalidInput(f"In {part.path}, {error}. It was left as it is; mend it and try again.") from None
 
 

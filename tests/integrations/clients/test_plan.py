@@ -32,7 +32,8 @@ def part(path: Path, name: str = "cursor", *, hooks: bool = False, env: dict[str
     of = client_named(name)
     server = server_entry(of, ["/opt/mcp-memory", "serve"], env or {})
     ours = hooks_of(name, ["/opt/mcp-memory"]) if hooks else {}
-    return ConfigPart(path, of.format, of, "memory", server, ours)
+    enabled = of.plugin.enabled if of.plugin else dict[str, Any]()
+    return ConfigPart(path, of.format, of, "memory", server, ours, enabled)
 
 
 def install(one: ConfigPart) -> None:
@@ -221,6 +222,15 @@ def test_any_document_is_refused_whole_or_comes_back_whole(
         ("codex", b"a = \n", r"not valid TOML: Invalid value \(at line 1, column 5\)"),
         ("codex", b"mcp_servers = { x = { command = 'y' } }\n", "braces.* with Codex"),
         ("codex", b"mcp_servers = 3\n", "mcp_servers is a number where an object belongs"),
+        ("hermes", b"a: [1\nb: 2\n", r"not valid YAML: line 2, column 2: .* from line 1, expected .* mend it"),
+        ("hermes", b'b: 2\na: "unclosed\n', "not valid YAML: line 3, column 1: "),
+        ("hermes", b"a: 1\nb: \x00\n", "not valid YAML: line 2: a character that YAML does not allow"),
+        ("hermes", b"a: *gone\n", "not valid YAML: line 1, column 4: "),
+        ("hermes", b"mcp_servers: nope\n", "mcp_servers is a text where an object belongs"),
+        ("hermes", b"plugins: nope\n", "plugins is a text where an object belongs"),
+        ("hermes", b"plugins:\n  enabled: 3\n", "plugins.enabled is a number where a list belongs"),
+        ("hermes", b"plugins: {enabled: [a]}\n", "plugins is in a form that cannot be edited here"),
+        ("openclaw", b'{"plugins": {"entries": []}}', "plugins.entries is a list where an object belongs"),
         ("cursor", b"[]", "does not hold an object"),
         ("cursor", b'{"mcpServers": []}', "mcpServers is a list where an object belongs"),
         ("cursor", '{"a": "é"}'.encode("utf-16"), "not UTF-8"),
