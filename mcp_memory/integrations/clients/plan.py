@@ -236,7 +236,7 @@ def find_switch_off(client: ClientProgram, project: Path | None) -> str | None:
     for path in map(Path, programs.settings_files(client, programs.this_machine(), project)):
         try:
             text = decode(read_config(path).data, path)
-            document = _parse(text, "toml" if path.suffix == ".toml" else "jsonc", path)
+            document = _parse(text, "toml" if path.suffix == ".toml" else "json5", path)
         except McpMemoryError:
             continue
         for name, value in hooks.off.items():
@@ -254,7 +254,7 @@ def installed_but_off() -> dict[str, str]:
     for client in described_clients():
         for path in map(Path, programs.hooks_files(client.name, machine)):
             try:
-                document = _parse(decode(read_config(path).data, path), "jsonc", path)
+                document = _parse(decode(read_config(path).data, path), "json5", path)
                 installed = programs.find_hooks(document)
             except (McpMemoryError, WrongShape):
                 continue
@@ -461,7 +461,7 @@ def _parse(text: str, format: Format, path: Path) -> dict[str, Any]:  # noqa: A0
             case _:
                 value = json_text.read_json(text, format)
     except _BAD as error:
-        kind = format.upper() if format in ("toml", "yaml") else "JSON"
+        kind = format.upper() if format in ("toml", "yaml", "json5") else "JSON"
         raise InvalidInput(
             f"{path} is not valid {kind}: {error}. It was left as it is; mend it and try again."
         ) from None

@@ -50,6 +50,19 @@ def config(tmp_path: Path) -> Path:
 
 
 ODD = '\ufeff{\r\n\t// mine\r\n\t"mcpServers": {"other": {"command":"x"}},\r\n\r\n\t"z": [1,2,],\r\n}\r\n\r\n'
+JSON5 = """// mine
+{
+  gateway: { mode: 'local', port: 18789, },
+  agents: {
+    list: [{ id: 'it\\'s "me"', $x: "a's" }],  // odd
+  },
+  mcp: {
+    servers: {
+      'other-one': { command: 'npx', args: ['-y'] },
+    },
+  },
+}
+"""
 TOML = '# mine\nmodel = "x"   # odd\n\n[mcp_servers.other]\ncommand = "echo"\n\n# the end'
 
 
@@ -64,6 +77,9 @@ TOML = '# mine\nmodel = "x"   # odd\n\n[mcp_servers.other]\ncommand = "echo"\n\n
         ("vscode", '{"servers": {}, "inputs": []}'),
         ("claude-code", '{"a": 1, "mcpServers": {"x": {"command": "y"}}, "n": null}'),
         ("gemini", '{ // c\n  "ui": {"theme": "x"} }'),
+        ("openclaw", JSON5),
+        ("openclaw", JSON5.replace("\n", "\r\n")),
+        ("openclaw", "{mcp: {servers: {}}, plugins: {entries: {'x': {enabled: false}}}}"),
         ("codex", TOML),
         ("codex", TOML.replace("\n", "\r\n")),
         ("codex", "[mcp_servers]\n"),
