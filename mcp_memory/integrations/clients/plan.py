@@ -246,21 +246,23 @@ def find_switch_off(client: ClientProgram, project: Path | None) -> str | None:
 
 
 def installed_but_off() -> dict[str, str]:
-    """Return the clients that have our hooks for all projects and run none: where they are switched off, by title.
+    """Return the clients that have our hooks for all projects and run none here: where they are switched off, by title.
 
-    Files that cannot be read are passed over.
+    The settings of the working directory count too. Files that cannot be read are passed over.
     """
-    machine, off = programs.this_machine(), dict[str, str]()
-    for client in described_clients():
-        for path in map(Path, programs.hooks_files(client.name, machine)):
-            try:
-                document = _parse(decode(read_config(path).data, path), "json5", path)
-                installed = programs.find_hooks(document)
-            except (McpMemoryError, WrongShape):
-                continue
-            if installed and (where := find_switch_off(client, None)):
-                off[client.title] = where
-    return off
+    return {
+        client.title: where
+        for client in described_clients()
+        if _runs_hooks(client) and (where := find_switch_off(client, Path()))
+    }
+
+
+def _runs_hooks(client: ClientProgram) -> bool:
+    for part in config_parts(client.name, programs.this_command(), name=NAME, project=None, env={}, hooks=True):
+        with suppress(McpMemoryError):
+            if find_installed(part)[1]:
+                return True
+    return False
 
 
 def find_plugins(project: Path | None) -> dict[str, bool]:

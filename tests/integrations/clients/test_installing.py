@@ -84,9 +84,17 @@ def test_the_list_names_what_is_there_and_what_cannot_be_read(run: Run, tmp_path
     (tmp_path / ".cursor/mcp.json").write_text('{"mcpServers": {"memory": {"command": "npx"}}}')
     (tmp_path / ".gemini").mkdir()
     (tmp_path / ".gemini/settings.json").write_text("{")
+    (tmp_path / ".claude").mkdir()
+    (tmp_path / ".claude/settings.json").write_text('{"hooks": []}')
+    output = run("install").output
     listed = {line.split()[0]: line for line in run("install").output.splitlines()[1 : len(CLIENTS) + 1]}
     assert "another server" in listed["cursor"]
-    assert "cannot be read" in listed["gemini"]
+    for client, title, told in (
+        ("gemini", "Gemini CLI", ".gemini/settings.json is not valid JSON: line 1, column 2: a name in double"),
+        ("claude-code", "Claude Code", ".claude/settings.json, hooks is a list where an object belongs. It was left"),
+    ):
+        assert listed[client].split("  ")[-2].strip() == "cannot be read"
+        assert re.search(rf"{title}: (In )?{tmp_path}/{re.escape(told)}", on_one_line(output))
     assert listed["codex"].split()[1:3] == ["-", "-"]
 
 
@@ -127,6 +135,39 @@ def test_hooks_that_a_project_switches_off_are_told_there(run: Run, tmp_path: Pa
     (project / ".claude/settings.json").write_text('{"disableAllHooks": true}')
     assert "runs no hooks" in run("install", "claude-code", "--project", str(project), "--yes").output
     assert "runs no hooks" not in run("install", "claude-code", "--no-hooks", "--yes").output
+
+
+def test_hooks_that_the_working_folder_switches_off_are_told(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = tmp_path / "shop/.claude/settings.local.json"
+    settings.parent.mkdir(parents=True)
+    settings.write_text('{"disableAllHooks": true}')
+    monkeypatch.chdir(tmp_path / "shop")
+    off = "because of disableAllHooks = true in .claude/settings.local.json"
+    said = on_one_line(run("install", "claude-code", "--yes").output)
+    assert f"Claude Code runs no hooks in this folder, {off}. Until you change that" in said
+    assert "Before each prompt" in said  # elsewhere
+    assert "installed, hooks off" in run("install").output
+    assert f"Claude Code runs none, {off}" in on_one_line(run("doctor").output)
+    monkeypatch.chdir(tmp_path)
+    assert "installed, with hooks" in run("install").output
+
+
+def test_nothing_is_promised_of_hooks_that_are_switched_off(run: Run, tmp_path: Path) -> None:
+    (tmp_path / ".claude").mkdir()
+    (tmp_path / ".claude/settings.json").write_text('{"disableAllHooks": true}')
+    said = on_one_line(run("install", "claude-code", "--yes").output)
+    assert "The agent in Claude Code gets tools to remember and to recall" in said
+    assert "Claude Code runs no hooks, because of disableAllHooks" in said
+    assert "Before each prompt" not in said
+
+
+def test_the_switch_of_a_plugin_is_told(run: Run, tmp_path: Path) -> None:
+    run("install", "openclaw", "--yes")
+    config = tmp_path / ".openclaw/openclaw.json"
+    config.write_text(config.read_text().replace('"plugins": {', '"plugins": {enabled: false,'))
+    assert "OpenClaw runs none, because of plugins.enabled = false" in on_one_line(run("doctor").output)
 
 
 def test_the_list_tells_of_the_plugin_of_claude_code_and_how_to_install_it(run: Run, tmp_path: Path) -> None:

@@ -178,5 +178,5 @@ def test_names_and_quotes_of_json5_are_read_and_kept() -> None:
 
 @pytest.mark.parametrize("text", ["{1a: 2}", "{a: 'b\n'}", "{a: 'b}", "{a: b}", "{a-b: 1}", r"{a: '\x41'}", "{a: +1}"])
 def test_what_is_not_read_of_json5_is_refused(text: str) -> None:
-    with pytest.raises(BadJson, match="^line 1, column"):
+    with pytest.raises(BadJson, match=r"^line 1, column"):
         read_json(text, "json5")
