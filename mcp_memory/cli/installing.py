@@ -116,9 +116,10 @@ def install(
 @click.argument("client")
 @_project
 @_name
+@click.option("--per-project", is_flag=True, help="Only in this folder, as `install --per-project` put it there.")
 @_show
 @_yes
-def uninstall(client: str, project: Path | None, name: str, only_show: bool, yes: bool) -> None:
+def uninstall(client: str, project: Path | None, name: str, per_project: bool, only_show: bool, yes: bool) -> None:
     """Take this server and its hooks out of a client.
 
     First it says what changes, and asks. Unless others changed the file, it is restored byte for byte. The memory
@@ -127,10 +128,13 @@ def uninstall(client: str, project: Path | None, name: str, only_show: bool, yes
     \b
     mcp-memory uninstall claude-code
     mcp-memory uninstall cursor --project ~/shop --yes
+    mcp-memory uninstall gemini --per-project
     """
     from mcp_memory.integrations.clients import plan
     from mcp_memory.integrations.clients.effects import effects_of_removal
 
+    if per_project:
+        project = project or Path.cwd()
     parts = _parts(client, name, project, {}, hooks=True)
     changes = [plan.plan_removal(part) for part in parts]
     if not any(change.changes for change in changes):

@@ -26,6 +26,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 from typing import Any, Literal, cast
 from urllib.parse import quote, urlencode
@@ -103,7 +104,7 @@ def server_files(client: str, machine: Machine, project: PurePath | None = None)
     details = client_named(client)
     if project is not None:
         if not details.project:
-            raise InvalidInput(f"{details.title} has no projects; install it without --project.")
+            raise InvalidInput(f"{details.title} has no settings for a project: leave out --project and --per-project.")
         return [project / details.project]
     on_windows = machine.system == "windows" and details.windows_files
     return _expand_all(details.windows_files if on_windows else details.files, machine)
@@ -233,8 +234,13 @@ def client_named(name: str) -> ClientProgram:
     """Return the client of that name. Raises InvalidInput if there is none."""
     if client := describe(name):
         return client
+    typed = name.lower()
+    near = [known for known in CLIENTS if typed and known.startswith(typed)] or get_close_matches(typed, CLIENTS, n=1)
+    meant = f" Did you mean {' or '.join(near)}?" if near else ""
     names = ", ".join(CLIENTS)
-    raise InvalidInput(f"There is no client {name!r}. Known: {names}; for any other, see `mcp-memory install --print`.")
+    raise InvalidInput(
+        f"There is no client {name!r}.{meant} Known: {names}; for any other, see `mcp-memory install --print`."
+    )
 
 
 def server_entry(client: ClientProgram | None, command: Sequence[str], env: Mapping[str, str]) -> dict[str, Any]:

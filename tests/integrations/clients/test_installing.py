@@ -296,6 +296,36 @@ def test_files_that_installations_made_and_changed_are_deleted(run: Run, tmp_pat
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
+def test_what_was_installed_per_project_is_uninstalled_so(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "shop").mkdir()
+    monkeypatch.chdir(tmp_path / "shop")
+    run("install", "gemini", "--per-project", "--yes")
+    assert (tmp_path / "shop/.gemini/settings.json").is_file()
+    assert run("uninstall", "gemini", "--yes").exit_code == 1
+    assert run("uninstall", "gemini", "--per-project", "--yes").exit_code == 0
+    assert not (tmp_path / "shop/.gemini/settings.json").exists()
+    for command in ("install", "uninstall"):
+        said = on_one_line(run(command, "hermes", "--per-project", "--yes").output)
+        assert "Hermes has no settings for a project: leave out --project and --per-project." in said
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("claude", " Did you mean claude-code or claude-desktop?"),
+        ("Claude Code", " Did you mean claude-code?"),
+        ("qwen", " Did you mean qwen-code?"),
+        ("opencod", " Did you mean opencode?"),
+        ("emacs", ""),
+        ("", ""),
+    ],
+)
+def test_a_client_with_a_similar_name_is_suggested(run: Run, typed: str, meant: str) -> None:
+    assert f"There is no client {typed!r}.{meant} Known: claude-code," in on_one_line(run("install", typed).output)
+
+
 def test_uninstalling_takes_everything_out_again(run: Run, tmp_path: Path) -> None:
     (tmp_path / ".claude").mkdir()
     settings = '{"model": "opus",\n "hooks": {"Stop": []}}'
@@ -420,7 +450,10 @@ def test_a_folder_that_is_no_project_gets_no_separate_memory(
         monkeypatch.chdir(folder)
         result = run("install", "cursor", "--per-project", *options, "--yes")
         assert (result.exit_code, said in result.stderr) == (2, True)
-    assert "has no projects" in run("install", "claude-desktop", "--per-project", "--space", "x", "--yes").stderr
+    assert (
+        "has no settings for a project"
+        in run("install", "claude-desktop", "--per-project", "--space", "x", "--yes").stderr
+    )
 
 
 def test_a_project_gets_no_second_memory_and_no_second_hooks(run: Run, tmp_path: Path) -> None:
@@ -619,7 +652,7 @@ def test_a_project_has_its_own_and_what_is_shared_names_no_machine(
     assert servers(project / ".mcp.json")["memory"]["command"] == "mcp-memory"
     assert not (tmp_path / ".claude.json").exists()
     refused = run("install", "claude-desktop", "--project", str(project))
-    assert (refused.exit_code, "has no projects" in refused.stderr) == (2, True)
+    assert (refused.exit_code, "has no settings for a project" in refused.stderr) == (2, True)
     assert "claude-desktop" not in run("install", "--project", str(project)).output
 
 
