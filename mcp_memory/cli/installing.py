@@ -116,9 +116,10 @@ def install(
 @click.argument("client")
 @_project
 @_name
+@click.option("--per-project", is_flag=True, help="Only in this folder, as `install --per-project` put it there.")
 @_show
 @_yes
-def uninstall(client: str, project: Path | None, name: str, only_show: bool, yes: bool) -> None:
+def uninstall(client: str, project: Path | None, name: str, per_project: bool, only_show: bool, yes: bool) -> None:
     """Take this server and its hooks out of a client.
 
     First it says what changes, and asks. Unless others changed the file, it is restored byte for byte. The memory
@@ -127,10 +128,13 @@ def uninstall(client: str, project: Path | None, name: str, only_show: bool, yes
     \b
     mcp-memory uninstall claude-code
     mcp-memory uninstall cursor --project ~/shop --yes
+    mcp-memory uninstall gemini --per-project
     """
     from mcp_memory.integrations.clients import plan
     from mcp_memory.integrations.clients.effects import effects_of_removal
 
+    if per_project:
+        project = project or Path.cwd()
     parts = _parts(client, name, project, {}, hooks=True)
     changes = [plan.plan_removal(part) for part in parts]
     if not any(change.changes for change in changes):
@@ -308,7 +312,8 @@ def _install(
     if only_show:
         _print_diffs(changes)
         return
-    sentences = [*_effects_of_install(of, env, hooked=hooked), *warnings]
+    runs_hooks = hooked and plan.find_switch_off(of, project) is None
+    sentences = [*_effects_of_install(of, env, hooked=runs_hooks), *warnings]
     if not is_client_present(parts[0]):
         sentences.append(f"{of.title} was not found on this machine. Its configuration can be written all the same.")
     if env and project:
@@ -356,12 +361,15 @@ def _effects_of_install(of: ClientProgram, env: tuple[str, ...], *, hooked: bool
 
 
 def _hooks_switched_off(of: ClientProgram, project: Path | None) -> list[str]:
+    """Return a sentence if the client runs no hooks, everywhere or in the project, by default the working directory."""
     from mcp_memory.integrations.clients import plan
 
-    if off := plan.find_switch_off(of, project):
-        until = "Until you change that, it recalls and records nothing by itself."
-        return [f"{of.title} runs no hooks, because of {off}. {until}"]
-    return []
+    off = plan.find_switch_off(of, project or Path())
+    if off is None:
+        return []
+    where = "" if project or plan.find_switch_off(of, None) else " in this folder"
+    until = f"Until you change that, it recalls and records nothing by itself{where}."
+    return [f"{of.title} runs no hooks{where}, because of {off}. {until}"]
 
 
 _PROMPTS_A_DAY = 50
@@ -486,26 +494,27 @@ def _list_clients(name: str, project: Path | None) -> None:
     from mcp_memory.integrations.clients.plan import is_client_present
 
     rows = [("client", "here", "memory", "configured in")]
+    errors: list[str] = []
     for client in programs.clients_for(project):
         parts = _parts(client, name, project, {}, hooks=True)
-        rows.append(
-            (
-                client,
-                "yes" if is_client_present(parts[0]) else "-",
-                _installation_state(parts, project),
-                str(parts[0].path),
-            )
-        )
+        try:
+            state = _installation_state(parts, project)
+        except McpMemoryError as error:
+            state = "cannot be read"
+            errors.append(f"{parts[0].client.title}: {error}")
+        rows.append((client, "yes" if is_client_present(parts[0]) else "-", state, str(parts[0].path)))
     click.echo(escape_controls(columns(rows)))
+    for error in errors:
+        say(f"\n{escape_controls(error)}")
     click.echo("\nInstall it with: mcp-memory install CLIENT; --check tries the installed server.")
-    of_claude_code = _parts("claude-code", name, project, {}, hooks=True)
-    _print_plugin_state(project, server_state=_installation_state(of_claude_code, project))
+    has_server = any(row[0] == "claude-code" and row[2].startswith("installed") for row in rows)
+    _print_plugin_state(project, has_server=has_server)
 
 
-def _print_plugin_state(project: Path | None, *, server_state: str) -> None:
+def _print_plugin_state(project: Path | None, *, has_server: bool) -> None:
     """Print whether the plugin of Claude Code is installed, or how to install it.
 
-    `server_state` is what `install` shows for Claude Code: whether our server is in its configuration.
+    `has_server`: whether our server is in the configuration of Claude Code, beside a plugin.
     """
     from mcp_memory.integrations.clients import plan, programs
 
@@ -521,7 +530,7 @@ def _print_plugin_state(project: Path | None, *, server_state: str) -> None:
         click.echo("\n".join(f"  {command}" for command in programs.PLUGIN_COMMANDS))
         return
     say(f"\nClaude Code plugin: installed as {escape_controls(plugin)}{'' if enabled else ', and disabled'}.")
-    if enabled and server_state.startswith("installed"):
+    if enabled and has_server:
         click.echo(
             "So Claude Code has the memory twice. Remove one:\n"
             f"  mcp-memory uninstall claude-code\n  claude plugin uninstall {escape_controls(plugin)}"
@@ -529,18 +538,16 @@ def _print_plugin_state(project: Path | None, *, server_state: str) -> None:
 
 
 def _installation_state(parts: list[ConfigPart], project: Path | None) -> str:
+    """Return whether a client has our server and hooks, in a few words. Raises as `plan.find_installed` does."""
     from mcp_memory.integrations.clients import plan, programs
 
-    try:
-        entries = [plan.find_installed(part) for part in parts]
-    except McpMemoryError as error:
-        return f"cannot be read: {str(error).split(': ', 1)[-1][:60]}"
+    entries = [plan.find_installed(part) for part in parts]
     entry, hooks = entries[0][0], any(hooked for _, hooked in entries)
     if entry is None:
         return "hooks only" if hooks else "-"
     if not programs.is_ours(entry):
         return "another server"
-    if hooks and plan.find_switch_off(parts[0].client, project):
+    if hooks and plan.find_switch_off(parts[0].client, project or Path()):
         return "installed, hooks off"
     return "installed, with hooks" if hooks else "installed"
 

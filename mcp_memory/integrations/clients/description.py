@@ -26,7 +26,7 @@ from typing import Any, Literal, cast
 
 Kind = Literal["start", "prompt", "tool", "compacting", "compacted", "stop", "end"]
 """What happens at an event of a conversation: it starts, gets a prompt, and so on in the order of a session."""
-Format = Literal["json", "json+comments", "jsonc", "toml", "yaml"]
+Format = Literal["json", "json+comments", "jsonc", "json5", "toml", "yaml"]
 """The syntax of a configuration file."""
 Template = Mapping[str, Any]
 Patterns = Mapping[str, Sequence[str]]

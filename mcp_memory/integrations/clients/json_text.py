@@ -1,4 +1,6 @@
-"""JSON settings files edited in place: strict JSON, with comments, or with comments and trailing commas. Pure.
+"""JSON settings files edited in place: strict JSON, with comments, with trailing commas too, or JSON5. Pure.
+
+Of JSON5, bare names and texts in single quotes are read, and kept as they are; its other numbers and escapes are not.
 
 `rewrite_json(text, value)` returns a text that reads as `value`. Each member that stays the same keeps its bytes, and
 so do comments, order, indentation, line ends and a byte order mark. Removing a member removes its line and the comment
@@ -18,7 +20,7 @@ from typing import Any, Literal, cast
 
 from mcp_memory.core.text import well_formed
 
-Dialect = Literal["json", "json+comments", "jsonc"]
+Dialect = Literal["json", "json+comments", "jsonc", "json5"]
 MAX_DEPTH = 100
 MAX_WIDTH = 80
 """Columns of a line as people write it."""
@@ -27,6 +29,9 @@ BOM = "\ufeff"
 _SPACE = re.compile(r"[ \t\r\n]+")
 _COMMENT = re.compile(r"//[^\r\n]*|/\*.*?\*/", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"')
+_SINGLE_QUOTED = re.compile(r"'((?:[^'\\\x00-\x1f]|\\(?:[\"'\\/bfnrt]|u[0-9a-fA-F]{4}))*)'")
+_TO_DOUBLE_QUOTED = re.compile(r"""\\'|"|\\.""")
+_BARE_NAME = re.compile(r"[^\W\d][\w$]*|\$[\w$]*")
 _ATOM = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null", re.ASCII)
 
 
@@ -60,7 +65,7 @@ class JsonChild:
     comma: int | None
 
 
-def read_json(text: str, dialect: Dialect = "jsonc") -> Any:
+def read_json(text: str, dialect: Dialect = "json5") -> Any:
     """Return the value of a text, `{}` if it is empty or only comments. Raises BadJson if it is invalid."""
     try:  # most files are plain JSON, which the standard library reads ten times as fast
         return json.loads(text.removeprefix(BOM), parse_constant=_reject_constant)
@@ -132,7 +137,7 @@ class _JsonReader:
         match self.text[at : at + 1]:
             case "{" | "[" as opening:
                 return self.container(at, "}" if opening == "{" else "]", depth)
-            case '"':
+            case quote if self.quotes(quote):
                 end, value = self.string(at)
                 return JsonNode(at, end, value)
             case _:
@@ -142,11 +147,23 @@ class _JsonReader:
                     raise BadJson(self.text, at, what)
                 return JsonNode(at, match.end(), _number(match[0]))
 
+    def quotes(self, character: str) -> bool:
+        return character == '"' or (character == "'" and self.dialect == "json5")
+
     def string(self, at: int) -> tuple[int, str]:
-        match = _STRING.match(self.text, at)
+        single = self.text.startswith("'", at)
+        match = (_SINGLE_QUOTED if single else _STRING).match(self.text, at)
         if match is None:
             raise BadJson(self.text, at, "a string that does not end on its line, or has a wrong escape")
-        return match.end(), json.loads(match[0])
+        return match.end(), json.loads(_double_quoted(match[1]) if single else match[0])
+
+    def name(self, at: int) -> tuple[int, str]:
+        if self.quotes(self.text[at : at + 1]):
+            return self.string(at)
+        if self.dialect == "json5" and (match := _BARE_NAME.match(self.text, at)):
+            return match.end(), match[0]
+        what = "a name" if self.dialect == "json5" else "a name in double quotes"
+        raise BadJson(self.text, at, f"{what} is expected here")
 
     def container(self, start: int, closing: str, depth: int) -> JsonNode:
         children: list[JsonChild] = []
@@ -161,7 +178,7 @@ class _JsonReader:
                     raise BadJson(self.text, at, f"{'the document ends; ' * early}a comma or {closing} is expected")
             else:
                 at = self.skip(child.comma + 1)
-                if self.text.startswith(closing, at) and self.dialect != "jsonc":
+                if self.text.startswith(closing, at) and self.dialect in ("json", "json+comments"):
                     raise BadJson(self.text, child.comma, f"a comma before {closing}, and this client reads none there")
         values: list[Any] = [child.node.value for child in children]
         members = {str(child.key): child.node.value for child in children}
@@ -170,9 +187,7 @@ class _JsonReader:
     def child(self, start: int, closing: str, depth: int) -> JsonChild:
         key, at = None, start
         if closing == "}":
-            if not self.text.startswith('"', at):
-                raise BadJson(self.text, at, "a name in double quotes is expected here")
-            end, key = self.string(at)
+            end, key = self.name(at)
             at = self.skip(end)
             if not self.text.startswith(":", at):
                 raise BadJson(self.text, at, "a colon is expected here")
@@ -180,6 +195,12 @@ class _JsonReader:
         node = self.node(at, depth + 1)
         after = self.skip(node.end)
         return JsonChild(key, start, node, after if self.text.startswith(",", after) else None)
+
+
+def _double_quoted(inner: str) -> str:
+    """Return a text in single quotes, given without them, as JSON writes it."""
+    shorter = {"\\'": "'", '"': '\\"'}
+    return f'"{_TO_DOUBLE_QUOTED.sub(lambda match: shorter.get(match[0], match[0]), inner)}"'
 
 
 def _number(word: str) -> Any:
@@ -192,7 +213,7 @@ def _number(word: str) -> Any:
 _REST_OF_LINE = re.compile(r"(?:[ \t]|/\*(?:(?!\*/)[^\r\n])*\*/)*(?://[^\r\n]*)?(?=[\r\n]|\Z)")
 
 
-def rewrite_json(text: str, value: Any, dialect: Dialect = "jsonc") -> str:
+def rewrite_json(text: str, value: Any, dialect: Dialect = "json5") -> str:
     """Return the text, changed so that it reads as `value`. Raises BadJson if the text cannot be parsed."""
     root = parse_json(text, dialect)
     style = _JsonStyle.of(text, root)

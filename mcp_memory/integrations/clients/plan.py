@@ -30,7 +30,7 @@ from mcp_memory.core.text import well_formed
 from mcp_memory.integrations.clients import json_text, programs, toml_text, yaml_text
 from mcp_memory.integrations.clients.description import ClientProgram, Format, described_clients
 from mcp_memory.integrations.clients.programs import NAME
-from mcp_memory.integrations.clients.settings import add_settings, has_settings, remove_settings, value_at
+from mcp_memory.integrations.clients.settings import WrongShape, add_settings, has_settings, remove_settings, value_at
 from mcp_memory.integrations.hooks import hooks_of
 
 MAX_BYTES = 16 * 2**20
@@ -193,7 +193,7 @@ class ConfigPart:
 
     @property
     def runs_hooks(self) -> bool:
-        return bool(self.hooks or self.settings)
+        return bool(self.hooks or self.settings or self.content is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,9 +211,13 @@ class ConfigChange:
 
 
 def find_installed(part: ConfigPart) -> tuple[dict[str, Any] | None, bool]:
-    """Return the entry of that name, ours or not, and whether our hooks are there. Raises as `plan_install` does."""
+    """Return the entry of that name, ours or not, and whether our hooks are there. Raises as `plan_install` does.
+
+    A plugin that settings must enable is there if they do, any other if its files are.
+    """
     if part.content is not None:
-        return None, False
+        enables_itself = part.client.plugin is not None and not part.client.plugin.enabled
+        return None, enables_itself and read_config(part.path).data is not None
     document = read_document(part.path, part.format)
     with _naming_file(part):
         entry = programs.find_server(document, part.client, part.name) if part.server is not None else None
@@ -232,7 +236,7 @@ def find_switch_off(client: ClientProgram, project: Path | None) -> str | None:
     for path in map(Path, programs.settings_files(client, programs.this_machine(), project)):
         try:
             text = decode(read_config(path).data, path)
-            document = _parse(text, "toml" if path.suffix == ".toml" else "jsonc", path)
+            document = _parse(text, "toml" if path.suffix == ".toml" else "json5", path)
         except McpMemoryError:
             continue
         for name, value in hooks.off.items():
@@ -242,21 +246,23 @@ def find_switch_off(client: ClientProgram, project: Path | None) -> str | None:
 
 
 def installed_but_off() -> dict[str, str]:
-    """Return the clients that have our hooks for all projects and run none: where they are switched off, by title.
+    """Return the clients that have our hooks for all projects and run none here: where they are switched off, by title.
 
-    Files that cannot be read are passed over.
+    The settings of the working directory count too. Files that cannot be read are passed over.
     """
-    machine, off = programs.this_machine(), dict[str, str]()
-    for client in described_clients():
-        for path in map(Path, programs.hooks_files(client.name, machine)):
-            try:
-                document = _parse(decode(read_config(path).data, path), "jsonc", path)
-                installed = programs.find_hooks(document)
-            except (McpMemoryError, programs.WrongShape):
-                continue
-            if installed and (where := find_switch_off(client, None)):
-                off[client.title] = where
-    return off
+    return {
+        client.title: where
+        for client in described_clients()
+        if _runs_hooks(client) and (where := find_switch_off(client, Path()))
+    }
+
+
+def _runs_hooks(client: ClientProgram) -> bool:
+    for part in config_parts(client.name, programs.this_command(), name=NAME, project=None, env={}, hooks=True):
+        with suppress(McpMemoryError):
+            if find_installed(part)[1]:
+                return True
+    return False
 
 
 def find_plugins(project: Path | None) -> dict[str, bool]:
@@ -269,7 +275,7 @@ def find_plugins(project: Path | None) -> dict[str, bool]:
         document = read_document(path, "json")
         try:
             enabled |= programs.find_plugins(document)
-        except programs.WrongShape as error:
+        except WrongShape as error:
             raise InvalidInput(f"In {path}, {error}.") from None
     return enabled
 
@@ -295,8 +301,7 @@ def plan_install(part: ConfigPart) -> ConfigChange:
     if after == text and file.data is not None:
         return ConfigChange(file, file.data)
     check_writable(file)
-    kept = read_config(backup_path(file.target)).data is not None and _contains_ours(before, part)
-    return ConfigChange(file, after.encode(), makes_backup=file.data is not None and not kept)
+    return ConfigChange(file, after.encode(), makes_backup=file.data is not None and not _contains_ours(before, part))
 
 
 def plan_removal(part: ConfigPart) -> ConfigChange:
@@ -418,7 +423,7 @@ def _contains_ours(now: Mapping[str, Any], part: ConfigPart) -> bool:
     servers = cast("dict[str, Any]", value_at(now, part.client.key) or {})
     try:
         hooked = bool(programs.find_hooks(now))
-    except programs.WrongShape:  # Codex keeps a record of trusted hooks there
+    except WrongShape:  # Codex keeps a record of trusted hooks there
         hooked = False
     return hooked or any(
         isinstance(server, dict) and programs.is_ours(cast("dict[str, Any]", server)) for server in servers.values()
@@ -432,7 +437,7 @@ def _read_original(backup: bytes | None, part: ConfigPart) -> dict[str, Any] | N
     try:
         before = _parse(decode(backup, part.path), part.format, part.path)
         return before if _find_ours(before, part).is_empty else None
-    except (McpMemoryError, programs.WrongShape):
+    except (McpMemoryError, WrongShape):
         return None
 
 
@@ -440,7 +445,7 @@ def _read_original(backup: bytes | None, part: ConfigPart) -> dict[str, Any] | N
 def _naming_file(part: ConfigPart) -> Generator[None]:
     try:
         yield
-    except programs.WrongShape as error:
+    except WrongShape as error:
         raise InvalidInput(f"In {part.path}, {error}. It was left as it is; mend it and try again.") from None
 
 
@@ -458,7 +463,7 @@ def _parse(text: str, format: Format, path: Path) -> dict[str, Any]:  # noqa: A0
             case _:
                 value = json_text.read_json(text, format)
     except _BAD as error:
-        kind = format.upper() if format in ("toml", "yaml") else "JSON"
+        kind = format.upper() if format in ("toml", "yaml", "json5") else "JSON"
         raise InvalidInput(
             f"{path} is not valid {kind}: {error}. It was left as it is; mend it and try again."
         ) from None

@@ -26,6 +26,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 from typing import Any, Literal, cast
 from urllib.parse import quote, urlencode
@@ -40,7 +41,16 @@ from mcp_memory.integrations.clients.description import (
     expand_path,
     fill,
 )
-from mcp_memory.integrations.clients.settings import add_settings, remove_settings, tree_at, value_at, with_value
+from mcp_memory.integrations.clients.settings import (
+    WrongShape,
+    add_settings,
+    kind_of,
+    member,
+    remove_settings,
+    tree_at,
+    value_at,
+    with_value,
+)
 
 CLIENTS = client_names()
 System = Literal["linux", "macos", "windows"]
@@ -94,7 +104,7 @@ def server_files(client: str, machine: Machine, project: PurePath | None = None)
     details = client_named(client)
     if project is not None:
         if not details.project:
-            raise InvalidInput(f"{details.title} has no projects; install it without --project.")
+            raise InvalidInput(f"{details.title} has no settings for a project: leave out --project and --per-project.")
         return [project / details.project]
     on_windows = machine.system == "windows" and details.windows_files
     return _expand_all(details.windows_files if on_windows else details.files, machine)
@@ -220,16 +230,17 @@ Document = Mapping[str, Any]
 _PLUGIN = re.compile(r"mcp-memory@.+").fullmatch
 
 
-class WrongShape(ValueError):
-    """A member of a configuration has a type that the client does not accept; the text names it."""
-
-
 def client_named(name: str) -> ClientProgram:
     """Return the client of that name. Raises InvalidInput if there is none."""
     if client := describe(name):
         return client
+    typed = name.lower()
+    near = [known for known in CLIENTS if typed and known.startswith(typed)] or get_close_matches(typed, CLIENTS, n=1)
+    meant = f" Did you mean {' or '.join(near)}?" if near else ""
     names = ", ".join(CLIENTS)
-    raise InvalidInput(f"There is no client {name!r}. Known: {names}; for any other, see `mcp-memory install --print`.")
+    raise InvalidInput(
+        f"There is no client {name!r}.{meant} Known: {names}; for any other, see `mcp-memory install --print`."
+    )
 
 
 def server_entry(client: ClientProgram | None, command: Sequence[str], env: Mapping[str, str]) -> dict[str, Any]:
@@ -244,10 +255,10 @@ def find_server(document: Document, client: ClientProgram, name: str) -> dict[st
     """Return the entry of that name, if any. Raises WrongShape for a document that the client would not accept."""
     servers: Document = document
     for key in client.key.split("."):
-        servers = _member(servers, key)
+        servers = member(servers, key)
     if name not in servers:
         return None
-    return _member(servers, name, f"{client.key}.{name}")
+    return member(servers, name, f"{client.key}.{name}")
 
 
 def add_server(document: Document, client: ClientProgram, name: str, new: Mapping[str, Any]) -> dict[str, Any]:
@@ -262,7 +273,7 @@ def add_server(document: Document, client: ClientProgram, name: str, new: Mappin
         raise Refused(
             f"{client.title} already has another server called {name!r}: {what}. Remove it, or use --name for ours."
         )
-    env = {**_member(old, client.variables), **new.get(client.variables, {})}
+    env = {**member(old, client.variables), **new.get(client.variables, {})}
     merged = {**old, **new, **({client.variables: env} if env else {})}
     return with_value(document, f"{client.key}.{name}", merged)
 
@@ -318,7 +329,7 @@ def set_hooks(document: Document, hooks: Mapping[str, Sequence[Any]], beside: Do
             f"The plugin {plugin} is installed, and brings the server and its hooks. Keep it, or remove it first: "
             f"claude plugin uninstall {plugin}"
         )
-    events: dict[str, Any] = copy.deepcopy(_member(document, "hooks"))
+    events: dict[str, Any] = copy.deepcopy(member(document, "hooks"))
     for event, groups in _events(document):
         new = list(hooks.get(event, ()))
         at = next((at for at, group in enumerate(groups) if _is_our_group(group)), len(groups))
@@ -332,7 +343,7 @@ def set_hooks(document: Document, hooks: Mapping[str, Sequence[Any]], beside: Do
 
 def find_plugins(document: Document) -> dict[str, bool]:
     """Return our plugins in settings of Claude Code, and whether each is enabled."""
-    return {name: bool(on) for name, on in _member(document, "enabledPlugins").items() if _PLUGIN(name)}
+    return {name: bool(on) for name, on in member(document, "enabledPlugins").items() if _PLUGIN(name)}
 
 
 def remove_hooks(document: Document, *, empty: Document, beside: Document | None = None) -> dict[str, Any]:
@@ -343,8 +354,8 @@ def remove_hooks(document: Document, *, empty: Document, beside: Document | None
     ours = find_hooks(document)
     if not ours:
         return dict(document)
-    events = dict(_member(document, "hooks"))
-    before = _member(empty, "hooks")
+    events = dict(member(document, "hooks"))
+    before = member(empty, "hooks")
     for event in ours:
         events[event] = [group for group in events[event] if not _is_our_group(group)]
         if not events[event] and event not in before:
@@ -356,10 +367,10 @@ def remove_hooks(document: Document, *, empty: Document, beside: Document | None
 
 
 def _events(document: Document) -> list[tuple[str, list[Any]]]:
-    events = _member(document, "hooks")
+    events = member(document, "hooks")
     for event, groups in events.items():
         if not isinstance(groups, list):
-            raise WrongShape(f"hooks.{event} is {_kind(groups)} where a list belongs")
+            raise WrongShape(f"hooks.{event} is {kind_of(groups)} where a list belongs")
     return list(events.items())
 
 
@@ -383,32 +394,6 @@ def _is_our_hook(hook: object) -> bool:
         return _starts_this_program(line, words) and "hook" in words
     parts = [part.strip("\"'") for part in line.split()]
     return bool(parts) and _starts_this_program(parts[0], parts[1:]) and "hook" in parts
-
-
-# --- shapes -----------------------------------------------------------------------------------------
-def _member(document: Mapping[str, Any], key: str, called: str | None = None) -> dict[str, Any]:
-    value = document.get(key)
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        raise WrongShape(f"{called or key} is {_kind(value)} where an object belongs")
-    return cast("dict[str, Any]", value)
-
-
-def _kind(value: object) -> str:
-    match value:
-        case list():
-            return "a list"
-        case dict():
-            return "an object"
-        case str():
-            return "a text"
-        case None:
-            return "null"
-        case bool():
-            return "true or false"
-        case _:
-            return "a number"
 
 
 PLUGIN = f"{NAME}@{NAME}"

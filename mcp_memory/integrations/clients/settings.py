@@ -11,6 +11,39 @@ from typing import Any, cast
 Tree = Mapping[str, Any]
 
 
+class WrongShape(ValueError):
+    """A member of a configuration has a type that the client does not accept; the text names it."""
+
+
+def member(document: Tree, key: str, called: str | None = None) -> dict[str, Any]:
+    """Return an object in a document, `{}` if it is missing. Raises WrongShape, naming it `called`, for other types."""
+    value = document.get(key)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise WrongShape(f"{called or key} is {kind_of(value)} where an object belongs")
+    return cast("dict[str, Any]", value)
+
+
+def kind_of(value: object) -> str:
+    """Return what a value is, as in "a list"."""
+    match value:
+        case list():
+            return "a list"
+        case dict():
+            return "an object"
+        case str() if type(value) is str:
+            return "a text"
+        case str():  # opaque, as `yaml_text` reads it
+            return "in a form that cannot be edited here,"
+        case None:
+            return "null"
+        case bool():
+            return "true or false"
+        case _:
+            return "a number"
+
+
 def tree_at(path: str, value: Any) -> dict[str, Any]:
     """Return the tree with a value at a dotted path."""
     first, _, rest = path.partition(".")
@@ -32,26 +65,31 @@ def value_at(document: Tree, path: str) -> Any:
     return value
 
 
-def add_settings(document: Tree, tree: Tree) -> dict[str, Any]:
-    """Return the document with the leaves of the tree."""
-    return {**document, **{key: _added(document.get(key), value) for key, value in tree.items()}}
+def add_settings(document: Tree, tree: Tree, path: str = "") -> dict[str, Any]:
+    """Return the document with the leaves of the tree.
+
+    Raises WrongShape if it has another type where the tree has an object or a list; `path` is the place of both, with a
+    dot at its end.
+    """
+    return {**document, **{key: _added(document, key, value, path + key) for key, value in tree.items()}}
 
 
-def _added(old: Any, new: Any) -> Any:
-    match old, new:
-        case dict(), Mapping():
-            return add_settings(cast("Tree", old), cast("Tree", new))
-        case None, Mapping():
-            return add_settings({}, cast("Tree", new))
-        case list(), list():
-            items = cast("list[Any]", old)
+def _added(document: Tree, key: str, new: Any, path: str) -> Any:
+    old: object = document.get(key)
+    match new:
+        case Mapping():
+            return add_settings(member(document, key, path), cast("Tree", new), f"{path}.")
+        case list() if old is not None and not isinstance(old, list):
+            raise WrongShape(f"{path} is {kind_of(old)} where a list belongs")
+        case list():
+            items = cast("list[Any]", old or [])
             return [*items, *(item for item in cast("list[Any]", new) if item not in items)]
         case _:
             return new
 
 
 def has_settings(document: Tree, tree: Tree) -> bool:
-    """Return whether the document has all leaves of the tree."""
+    """Return whether the document has all leaves of the tree. Raises WrongShape as `add_settings` does."""
     return bool(tree) and add_settings(document, tree) == document
 
 

@@ -2,7 +2,7 @@
 
 `rewrite_yaml(text, value)` adds, replaces and removes members and items of lists; every other line stays, comments
 included. What else YAML can say (anchors, texts of several lines, objects in braces) is read as an opaque text: it
-stays as it is, and `BadYaml` is raised if it would have to change.
+stays as it is, and `BadYaml` is raised if it would have to change. PyYAML decides whether a text is YAML at all.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
+
+import yaml
 
 from mcp_memory.integrations.clients.json_text import BOM, same_value
 
@@ -56,7 +58,9 @@ class _Node:
 
 def read_yaml(text: str) -> dict[str, Any]:
     """Parse a document; values in other forms become texts. Raises BadYaml if it is no mapping in a block."""
-    return cast("dict[str, Any]", _parse(text).value)
+    value = cast("dict[str, Any]", _parse(text).value)
+    _check_syntax(text)
+    return value
 
 
 def rewrite_yaml(text: str, value: Mapping[str, Any]) -> str:
@@ -76,6 +80,22 @@ def rewrite_yaml(text: str, value: Mapping[str, Any]) -> str:
 
 
 # --- reading ----------------------------------------------------------------------------------------
+
+
+def _check_syntax(text: str) -> None:
+    """Raise BadYaml unless the text is one document of YAML."""
+    try:
+        yaml.compose(text, yaml.SafeLoader)  # pyright: ignore[reportUnknownMemberType]
+    except yaml.MarkedYAMLError as error:
+        at, since = error.problem_mark, error.context_mark
+        where = f"line {at.line + 1}, column {at.column + 1}: " if at else ""
+        context = f"{error.context}{f' from line {since.line + 1}' if since else ''}, " if error.context else ""
+        raise BadYaml(f"{where}{context}{error.problem}") from None
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, int(error.position)) + 1
+        raise BadYaml(f"line {line}: a character that YAML does not allow") from None
+    except RecursionError:
+        raise BadYaml("nested too deep") from None
 
 
 def _parse(text: str) -> _Node:

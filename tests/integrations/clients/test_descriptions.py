@@ -14,7 +14,7 @@ import pytest
 from mcp_memory.integrations.clients import description
 from mcp_memory.integrations.clients.description import client_names, describe, fill
 from mcp_memory.integrations.clients.effects import effects_of_install, effects_of_removal
-from mcp_memory.integrations.clients.plan import apply_changes, config_parts, plan_install, plan_removal
+from mcp_memory.integrations.clients.plan import apply_changes, config_parts, find_installed, plan_install, plan_removal
 from mcp_memory.integrations.clients.programs import (
     Machine,
     client_named,
@@ -73,7 +73,10 @@ def test_the_server_is_started_as_the_entry_says(name: str) -> None:
 @pytest.mark.parametrize("name", client_names())
 def test_what_an_installation_changes_is_said_of_every_client(name: str) -> None:
     client = client_named(name)
-    for hooks in (True, False):
+    for wanted in (True, False):
+        parts = config_parts(name, COMMAND, name="memory", project=None, env={}, hooks=wanted)
+        hooks = any(part.runs_hooks for part in parts)
+        assert hooks == (wanted and client.hooks is not None)
         said = " ".join(effects_of_install(client, hooks=hooks, place="on this machine", offload_over=1_500))
         assert client.title in said
         assert "is stored on this machine." in said
@@ -145,7 +148,9 @@ def test_uninstalling_restores_every_byte_of_every_file(
         apply_changes([plan_install(part) for part in parts])
         assert {part.path for part in parts if part.content is None} == set(files)
         assert not any(plan_install(part).changes for part in parts)
+        assert any(find_installed(part)[1] for part in parts) == (client_named(name).hooks is not None)
         apply_changes([plan_removal(part) for part in parts])
+        assert not any(any(find_installed(part)) for part in parts)
         assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == (odd if there else {})
 
 

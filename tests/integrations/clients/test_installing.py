@@ -75,7 +75,8 @@ def test_each_client_gets_its_entry_and_the_list_says_so(run: Run, tmp_path: Pat
     listed = {line.split()[0]: line for line in run("install").output.splitlines()[1 : len(CLIENTS) + 1]}
     assert list(listed) == list(CLIENTS)
     assert all("installed" in line for line in listed.values())
-    assert "installed, with hooks" in listed["claude-code"]
+    hooked = {client for client, line in listed.items() if "installed, with hooks" in line}
+    assert hooked == {client for client in CLIENTS if client_named(client).hooks}
 
 
 def test_the_list_names_what_is_there_and_what_cannot_be_read(run: Run, tmp_path: Path) -> None:
@@ -83,9 +84,17 @@ def test_the_list_names_what_is_there_and_what_cannot_be_read(run: Run, tmp_path
     (tmp_path / ".cursor/mcp.json").write_text('{"mcpServers": {"memory": {"command": "npx"}}}')
     (tmp_path / ".gemini").mkdir()
     (tmp_path / ".gemini/settings.json").write_text("{")
+    (tmp_path / ".claude").mkdir()
+    (tmp_path / ".claude/settings.json").write_text('{"hooks": []}')
+    output = run("install").output
     listed = {line.split()[0]: line for line in run("install").output.splitlines()[1 : len(CLIENTS) + 1]}
     assert "another server" in listed["cursor"]
-    assert "cannot be read" in listed["gemini"]
+    for client, title, told in (
+        ("gemini", "Gemini CLI", ".gemini/settings.json is not valid JSON: line 1, column 2: a name in double"),
+        ("claude-code", "Claude Code", ".claude/settings.json, hooks is a list where an object belongs. It was left"),
+    ):
+        assert listed[client].split("  ")[-2].strip() == "cannot be read"
+        assert re.search(rf"{title}: (In )?{tmp_path}/{re.escape(told)}", on_one_line(output))
     assert listed["codex"].split()[1:3] == ["-", "-"]
 
 
@@ -126,6 +135,39 @@ def test_hooks_that_a_project_switches_off_are_told_there(run: Run, tmp_path: Pa
     (project / ".claude/settings.json").write_text('{"disableAllHooks": true}')
     assert "runs no hooks" in run("install", "claude-code", "--project", str(project), "--yes").output
     assert "runs no hooks" not in run("install", "claude-code", "--no-hooks", "--yes").output
+
+
+def test_hooks_that_the_working_folder_switches_off_are_told(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = tmp_path / "shop/.claude/settings.local.json"
+    settings.parent.mkdir(parents=True)
+    settings.write_text('{"disableAllHooks": true}')
+    monkeypatch.chdir(tmp_path / "shop")
+    off = "because of disableAllHooks = true in .claude/settings.local.json"
+    said = on_one_line(run("install", "claude-code", "--yes").output)
+    assert f"Claude Code runs no hooks in this folder, {off}. Until you change that" in said
+    assert "Before each prompt" in said  # elsewhere
+    assert "installed, hooks off" in run("install").output
+    assert f"Claude Code runs none, {off}" in on_one_line(run("doctor").output)
+    monkeypatch.chdir(tmp_path)
+    assert "installed, with hooks" in run("install").output
+
+
+def test_nothing_is_promised_of_hooks_that_are_switched_off(run: Run, tmp_path: Path) -> None:
+    (tmp_path / ".claude").mkdir()
+    (tmp_path / ".claude/settings.json").write_text('{"disableAllHooks": true}')
+    said = on_one_line(run("install", "claude-code", "--yes").output)
+    assert "The agent in Claude Code gets tools to remember and to recall" in said
+    assert "Claude Code runs no hooks, because of disableAllHooks" in said
+    assert "Before each prompt" not in said
+
+
+def test_the_switch_of_a_plugin_is_told(run: Run, tmp_path: Path) -> None:
+    run("install", "openclaw", "--yes")
+    config = tmp_path / ".openclaw/openclaw.json"
+    config.write_text(config.read_text().replace('"plugins": {', '"plugins": {enabled: false,'))
+    assert "OpenClaw runs none, because of plugins.enabled = false" in on_one_line(run("doctor").output)
 
 
 def test_the_list_tells_of_the_plugin_of_claude_code_and_how_to_install_it(run: Run, tmp_path: Path) -> None:
@@ -239,6 +281,49 @@ def _part_of(shown: str, file: Path) -> str:
 
 def _patch(file: Path, diff: str) -> None:
     subprocess.run(["/usr/bin/env", f"PATH={os.defpath}", "patch", str(file)], input=diff, text=True, check=True)
+
+
+def test_files_that_installations_made_and_changed_are_deleted(run: Run, tmp_path: Path) -> None:
+    project = tmp_path / "shop"
+    project.mkdir()
+    run("install", "gemini", "--yes", "--no-hooks")
+    run("install", "gemini", "--yes")
+    gone = run("uninstall", "gemini", "--yes").output
+    run("install", "claude-code", "--project", str(project), "--yes")
+    run("install", "claude-code", "--project", str(project), "--per-project", "--yes")
+    gone += run("uninstall", "claude-code", "--project", str(project), "--yes").output
+    assert "Others changed" not in gone
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_what_was_installed_per_project_is_uninstalled_so(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "shop").mkdir()
+    monkeypatch.chdir(tmp_path / "shop")
+    run("install", "gemini", "--per-project", "--yes")
+    assert (tmp_path / "shop/.gemini/settings.json").is_file()
+    assert run("uninstall", "gemini", "--yes").exit_code == 1
+    assert run("uninstall", "gemini", "--per-project", "--yes").exit_code == 0
+    assert not (tmp_path / "shop/.gemini/settings.json").exists()
+    for command in ("install", "uninstall"):
+        said = on_one_line(run(command, "hermes", "--per-project", "--yes").output)
+        assert "Hermes has no settings for a project: leave out --project and --per-project." in said
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("claude", " Did you mean claude-code or claude-desktop?"),
+        ("Claude Code", " Did you mean claude-code?"),
+        ("qwen", " Did you mean qwen-code?"),
+        ("opencod", " Did you mean opencode?"),
+        ("emacs", ""),
+        ("", ""),
+    ],
+)
+def test_a_client_with_a_similar_name_is_suggested(run: Run, typed: str, meant: str) -> None:
+    assert f"There is no client {typed!r}.{meant} Known: claude-code," in on_one_line(run("install", typed).output)
 
 
 def test_uninstalling_takes_everything_out_again(run: Run, tmp_path: Path) -> None:
@@ -365,7 +450,10 @@ def test_a_folder_that_is_no_project_gets_no_separate_memory(
         monkeypatch.chdir(folder)
         result = run("install", "cursor", "--per-project", *options, "--yes")
         assert (result.exit_code, said in result.stderr) == (2, True)
-    assert "has no projects" in run("install", "claude-desktop", "--per-project", "--space", "x", "--yes").stderr
+    assert (
+        "has no settings for a project"
+        in run("install", "claude-desktop", "--per-project", "--space", "x", "--yes").stderr
+    )
 
 
 def test_a_project_gets_no_second_memory_and_no_second_hooks(run: Run, tmp_path: Path) -> None:
@@ -564,7 +652,7 @@ def test_a_project_has_its_own_and_what_is_shared_names_no_machine(
     assert servers(project / ".mcp.json")["memory"]["command"] == "mcp-memory"
     assert not (tmp_path / ".claude.json").exists()
     refused = run("install", "claude-desktop", "--project", str(project))
-    assert (refused.exit_code, "has no projects" in refused.stderr) == (2, True)
+    assert (refused.exit_code, "has no settings for a project" in refused.stderr) == (2, True)
     assert "claude-desktop" not in run("install", "--project", str(project)).output
 
 

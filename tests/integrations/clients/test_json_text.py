@@ -138,6 +138,8 @@ def test_of_a_name_that_stands_twice_the_last_counts_and_both_go() -> None:
         ('{"a": tru}', "jsonc", "line 1, column 7: a value is expected here"),
         ('{"a": "x\ny"}', "jsonc", "line 1, column 7: a string that does not end on its line, or has a wrong escape"),
         ("{'a': 1}", "jsonc", "line 1, column 2: a name in double quotes is expected here"),
+        ("{\"a\": 'b'}", "jsonc", "line 1, column 7: a value is expected here"),
+        ("{a: 1}", "jsonc", "line 1, column 2: a name in double quotes is expected here"),
         ('{"a": 1} {', "jsonc", "line 1, column 10: the document has ended and more follows"),
         ('{"a": 1 /* }', "jsonc", "line 1, column 9: a comment that does not end, or a slash that is none"),
         ('{\r\n"a": 1, // x\r\n}', "json", "line 2, column 9: a comment, and this client reads none here"),
@@ -164,3 +166,17 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 def test_a_number_of_any_length_passes() -> None:
     text = '{"n": ' + "9" * 5000 + "}"
     assert rewrite_json(text, {**read_json(text), "a": 1}) == text[:-1] + ', "a": 1}'
+
+
+def test_names_and_quotes_of_json5_are_read_and_kept() -> None:
+    text = "{\n  a: 'it\\'s \"x\" \\u00e4\\n',\n  $b_1: {'c d': [1, 'x',], e: null,},\n  ä: true\n}"
+    value = {"a": 'it\'s "x" ä\n', "$b_1": {"c d": [1, "x"], "e": None}, "ä": True}
+    assert read_json(text, "json5") == value
+    new = {**value, "$b_1": {"c d": [1, "y"], "e": None}, "new": "'"}
+    assert rewrite_json(text, new, "json5") == text.replace("'x'", '"y"').replace("true", 'true,\n  "new": "\'"')
+
+
+@pytest.mark.parametrize("text", ["{1a: 2}", "{a: 'b\n'}", "{a: 'b}", "{a: b}", "{a-b: 1}", r"{a: '\x41'}", "{a: +1}"])
+def test_what_is_not_read_of_json5_is_refused(text: str) -> None:
+    with pytest.raises(BadJson, match=r"^line 1, column"):
+        read_json(text, "json5")

@@ -122,7 +122,7 @@ def test_a_project_has_a_file_for_each_client_that_knows_projects() -> None:
         "opencode": ["/shop/opencode.json"],
         "qwen-code": ["/shop/.qwen/settings.json"],
     }
-    with pytest.raises(InvalidInput, match="no projects"):
+    with pytest.raises(InvalidInput, match="no settings for a project"):
         server_files("claude-desktop", LINUX, PurePosixPath("/shop"))
 
 

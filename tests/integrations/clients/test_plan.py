@@ -32,7 +32,8 @@ def part(path: Path, name: str = "cursor", *, hooks: bool = False, env: dict[str
     of = client_named(name)
     server = server_entry(of, ["/opt/mcp-memory", "serve"], env or {})
     ours = hooks_of(name, ["/opt/mcp-memory"]) if hooks else {}
-    return ConfigPart(path, of.format, of, "memory", server, ours)
+    enabled = of.plugin.enabled if of.plugin else dict[str, Any]()
+    return ConfigPart(path, of.format, of, "memory", server, ours, enabled)
 
 
 def install(one: ConfigPart) -> None:
@@ -49,6 +50,19 @@ def config(tmp_path: Path) -> Path:
 
 
 ODD = '\ufeff{\r\n\t// mine\r\n\t"mcpServers": {"other": {"command":"x"}},\r\n\r\n\t"z": [1,2,],\r\n}\r\n\r\n'
+JSON5 = """// mine
+{
+  gateway: { mode: 'local', port: 18789, },
+  agents: {
+    list: [{ id: 'it\\'s "me"', $x: "a's" }],  // odd
+  },
+  mcp: {
+    servers: {
+      'other-one': { command: 'npx', args: ['-y'] },
+    },
+  },
+}
+"""
 TOML = '# mine\nmodel = "x"   # odd\n\n[mcp_servers.other]\ncommand = "echo"\n\n# the end'
 
 
@@ -63,6 +77,9 @@ TOML = '# mine\nmodel = "x"   # odd\n\n[mcp_servers.other]\ncommand = "echo"\n\n
         ("vscode", '{"servers": {}, "inputs": []}'),
         ("claude-code", '{"a": 1, "mcpServers": {"x": {"command": "y"}}, "n": null}'),
         ("gemini", '{ // c\n  "ui": {"theme": "x"} }'),
+        ("openclaw", JSON5),
+        ("openclaw", JSON5.replace("\n", "\r\n")),
+        ("openclaw", "{mcp: {servers: {}}, plugins: {entries: {'x': {enabled: false}}}}"),
         ("codex", TOML),
         ("codex", TOML.replace("\n", "\r\n")),
         ("codex", "[mcp_servers]\n"),
@@ -147,12 +164,24 @@ def test_an_update_keeps_the_first_original_and_what_was_added_by_hand(config: P
     assert config.read_text() == '{"first": 1}'
 
 
-def test_an_entry_that_a_person_wrote_is_taken_over_and_goes_with_uninstalling(config: Path) -> None:
-    config.write_text('{"mcpServers": {"memory": {"command": "mcp-memory", "args": ["serve"]}}}')
+@pytest.mark.parametrize("rest", [{}, {"theme": "dark"}])
+def test_an_entry_that_a_person_wrote_is_taken_over_and_goes_with_uninstalling(
+    config: Path, rest: dict[str, str]
+) -> None:
+    config.write_text(json.dumps({"mcpServers": {"memory": {"command": "mcp-memory", "args": ["serve"]}}, **rest}))
     install(part(config))
-    assert backup_path(config).exists()
+    assert not backup_path(config).exists()  # the original is what is left without our part
     uninstall(part(config))
-    assert json.loads(config.read_text()) == {}
+    assert (json.loads(config.read_text()) if config.exists() else {}) == rest
+
+
+@pytest.mark.parametrize("name", ["gemini", "claude-code", "codex"])
+def test_a_file_that_one_installation_made_and_another_changed_goes_again(config: Path, name: str) -> None:
+    install(part(config, name))
+    install(part(config, name, hooks=name != "codex", env={"A": "b"}))
+    assert [path.name for path in config.parent.iterdir()] == [config.name]
+    uninstall(part(config, name, hooks=True))
+    assert list(config.parent.iterdir()) == []
 
 
 def test_uninstalling_leaves_another_server_of_that_name(config: Path) -> None:
@@ -209,6 +238,15 @@ def test_any_document_is_refused_whole_or_comes_back_whole(
         ("codex", b"a = \n", r"not valid TOML: Invalid value \(at line 1, column 5\)"),
         ("codex", b"mcp_servers = { x = { command = 'y' } }\n", "braces.* with Codex"),
         ("codex", b"mcp_servers = 3\n", "mcp_servers is a number where an object belongs"),
+        ("hermes", b"a: [1\nb: 2\n", r"not valid YAML: line 2, column 2: .* from line 1, expected .* mend it"),
+        ("hermes", b'b: 2\na: "unclosed\n', "not valid YAML: line 3, column 1: "),
+        ("hermes", b"a: 1\nb: \x00\n", "not valid YAML: line 2: a character that YAML does not allow"),
+        ("hermes", b"a: *gone\n", "not valid YAML: line 1, column 4: "),
+        ("hermes", b"mcp_servers: nope\n", "mcp_servers is a text where an object belongs"),
+        ("hermes", b"plugins: nope\n", "plugins is a text where an object belongs"),
+        ("hermes", b"plugins:\n  enabled: 3\n", "plugins.enabled is a number where a list belongs"),
+        ("hermes", b"plugins: {enabled: [a]}\n", "plugins is in a form that cannot be edited here"),
+        ("openclaw", b'{"plugins": {"entries": []}}', "plugins.entries is a list where an object belongs"),
         ("cursor", b"[]", "does not hold an object"),
         ("cursor", b'{"mcpServers": []}', "mcpServers is a list where an object belongs"),
         ("cursor", '{"a": "é"}'.encode("utf-16"), "not UTF-8"),

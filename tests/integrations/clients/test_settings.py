@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_memory.integrations.clients.settings import (
+    WrongShape,
     add_settings,
     has_settings,
     remove_settings,
@@ -27,7 +29,15 @@ OURS = {"plugins": {"entries": {"mcp-memory": {"enabled": True}}, "allow": ["mcp
 
 
 @given(documents)
-def test_what_was_added_is_found_and_added_once(document: dict[str, Any]) -> None:
+def test_what_was_added_is_found_and_added_once_unless_another_type_is_there(document: dict[str, Any]) -> None:
+    fits = all(
+        value_at(document, path) is None or isinstance(value_at(document, path), type(value_at(OURS, path)))
+        for path in ("plugins", "plugins.entries", "plugins.allow", "plugins.entries.mcp-memory")
+    )
+    if not fits:
+        with pytest.raises(WrongShape, match=r"^plugins\S* is .* where an? (object|list) belongs$"):
+            add_settings(document, OURS)
+        return
     after = add_settings(document, OURS)
     assert has_settings(after, OURS)
     assert add_settings(after, OURS) == after
