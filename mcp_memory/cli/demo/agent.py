@@ -33,6 +33,7 @@ from mcp import Client, StdioServerParameters
 from mcp.types import Implementation, RequestParamsMeta, TextResourceContents
 
 from mcp_memory.core.text import day_in_words
+from mcp_memory.integrations.hooks.command import end_daemons, start_and_wait
 from mcp_memory.server.tools import REPLACED
 from mcp_memory.store.citations import cited_atoms
 
@@ -233,7 +234,7 @@ def _best(wordings: Wordings, shown: Mapping[str, str], *, cite: bool = True) ->
 
 _PAGE = "memory://persona"
 _PAGE_S = 60.0
-_HOOK_RUNS = 3
+_DAEMON_STARTS_S = 20.0
 _SAYS = {"offload_tool_result": cast("RequestParamsMeta", {REPLACED: True})}
 """Metadata of calls, by tool: the agent replaces the result by the answer, so the result counts as saved."""
 _NEXT = re.compile(r"More: (\S+)")
@@ -250,13 +251,15 @@ async def connect(home: Path, name: str) -> AsyncGenerator[DemoAgent]:
 
 @asynccontextmanager
 async def start_hooked_client(home: Path) -> AsyncGenerator[HookedClient]:
-    """Yield a client that runs hooks on the home. On exit it ends its conversations, which ends the hook daemon."""
+    """Yield a client that runs hooks on the home, whose daemon runs meanwhile. On exit it ends its conversations."""
     client = HookedClient(home)
+    await anyio.to_thread.run_sync(start_and_wait, home, _DAEMON_STARTS_S)
     try:
         yield client
     finally:
         with anyio.CancelScope(shield=True):
             await client.end()
+            await anyio.to_thread.run_sync(end_daemons, home)
 
 
 class HookedClient:
@@ -281,14 +284,9 @@ class HookedClient:
             await self._run("SessionEnd", conversation, reason="other")
 
     async def _answer(self, event: str, conversation: str, **fields: str) -> str:
-        """Run a hook until it answers, at most three times, and return the context in its answer, or an empty text.
-
-        A hook gives up while its daemon starts.
-        """
-        for _ in range(_HOOK_RUNS):
-            if printed := await self._run(event, conversation, **fields):
-                return json.loads(printed)["hookSpecificOutput"]["additionalContext"]
-        return ""
+        """Run a hook, and return the context in its answer, or an empty text."""
+        printed = await self._run(event, conversation, **fields)
+        return json.loads(printed)["hookSpecificOutput"]["additionalContext"] if printed else ""
 
     async def _run(self, event: str, conversation: str, **fields: str) -> bytes:
         command = [sys.executable, "-m", "mcp_memory", "--home", str(self._home), "hook", event]

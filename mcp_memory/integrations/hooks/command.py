@@ -18,6 +18,7 @@ import socket
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from io import BufferedRWPair
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -26,6 +27,7 @@ from mcp_memory.core.config_file import PREFIX, read_config
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.hook_outcomes import By, record
 from mcp_memory.core.private_files import touch
+from mcp_memory.core.regular_files import remove_own
 from mcp_memory.integrations.clients.description import Kind, hooks_described
 from mcp_memory.integrations.hooks import kind_of
 from mcp_memory.integrations.hooks.daemon_files import (
@@ -35,6 +37,7 @@ from mcp_memory.integrations.hooks.daemon_files import (
     DaemonFiles,
     PendingLog,
     daemon_files,
+    endpoint_files,
     equal,
     make_folders,
     proof,
@@ -45,11 +48,10 @@ if TYPE_CHECKING:
 
 _LIMIT_S = 1.0
 """Seconds that a hook waits for the daemon."""
-_LIMITS_S: Mapping[Kind | None, float] = {"tool": 8.0}
-_ALONE_S = 1.2
-"""The same for a prompt or a start that the hook can answer itself, within 2 s together."""
+_LIMITS_S: Mapping[Kind | None, float] = {"start": 3.0, "prompt": 1.2, "tool": 8.0}
+"""The same at events whose answers go to the model. After a prompt there is time for the hook to answer itself."""
 _STARTING_S = 3.0
-"""The same for a new daemon, if nobody else can answer: the memory is in PostgreSQL."""
+"""The same at a prompt for a new daemon, if the hook cannot answer itself: the memory is in PostgreSQL."""
 _PROVING_S = 0.3
 _PROOF_BYTES = 200
 _POLL_S = 0.02
@@ -103,7 +105,7 @@ def answer(files: DaemonFiles, event: str, client: str, payload: bytes) -> Reply
     kind = kind_of(client, event)
     began = time.monotonic()
     can_answer = kind in _ANSWERED and _is_embedded(files)
-    limit = _ALONE_S if can_answer else _LIMITS_S.get(kind, _LIMIT_S)
+    limit = _LIMITS_S.get(kind, _LIMIT_S)
     question = json.dumps({"event": event, "client": client}).encode() + b"\n" + payload
     starts_daemon = False
     try:
@@ -112,7 +114,7 @@ def answer(files: DaemonFiles, event: str, client: str, payload: bytes) -> Reply
             starts_daemon = True
             raise _NoAnswer("the daemon did not run")
         if content is None:
-            starting = _STARTING_S if kind in _ANSWERED and not can_answer else limit
+            starting = _STARTING_S if kind == "prompt" else limit
             content = _start_and_ask(files, question, began + starting)
         return Reply(content, "daemon")
     except _NoAnswer as error:
@@ -240,6 +242,24 @@ def start_in_background(files: DaemonFiles) -> None:
         _start(files)
     except (OSError, _NoAnswer):
         return
+
+
+def start_and_wait(home: Path, seconds: float) -> None:
+    """Start the daemon of a home unless it runs, and wait until it answers hooks, at most so many seconds."""
+    files = daemon_files(home, None)
+    if files is None:
+        return
+    start_in_background(files)
+    deadline = time.monotonic() + seconds
+    while DaemonEndpoint.read(files.file) is None and time.monotonic() < deadline:
+        time.sleep(_POLL_S)
+
+
+def end_daemons(home: Path) -> None:
+    """Make all daemons of a home end, which takes them a moment; the next hook starts one again."""
+    for file in endpoint_files(home):
+        with suppress(OSError):
+            remove_own(file)
 
 
 def start_if_used(home: Path | None, space: str | None) -> None:

@@ -21,7 +21,7 @@ WAIT = 20.0
 _PATIENT = f"""
 from mcp_memory.cli.main import main
 from mcp_memory.integrations.hooks import command
-command._ALONE_S = command._LIMIT_S = {WAIT}
+command._LIMITS_S, command._LIMIT_S = {{}}, {WAIT}
 main()
 """
 
