@@ -57,7 +57,7 @@ VENDORS = {
     "marisa_trie": "core/tries.py",
     "regex": "shortterm/",
     "jsonpath": "shortterm/",
-    "yaml": "shortterm/synopsis/parsed.py",
+    "yaml": "shortterm/synopsis/parsed.py|integrations/clients/yaml_text.py",
     "opentelemetry": "core/telemetry.py",
     "pydantic": "",
     "pydantic_core": "",
