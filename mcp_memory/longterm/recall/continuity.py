@@ -53,10 +53,10 @@ class Continuity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _SessionEnd:
-    """The end of a session. `request` is its last request, if any; `answer` is what the assistant said last after it,
-    without small talk; a request that got only "Noted." `is_answered` without an `answer`.
+    """The end of a session. `request` is its last request, if any; `answer` is what the assistant said last after it.
 
-    `earlier` are the turns before, latest first.
+    Small talk is no `answer`, but a request that got only "Noted." `is_answered`. `earlier` are the turns before,
+    latest first.
     """
 
     title: str

@@ -114,15 +114,15 @@ def of_atom(atom: Atom, at: datetime, speaker: str | None = None) -> RecallLine:
 
 def of_outdated(atom: Atom, newer: Turn, group: Group) -> RecallLine:
     """Return a line for an atom whose value a later turn replaced, to be placed after that turn like an older turn."""
-    statement = statement_line(atom)
+    statement, doubt = statement_line(atom), doubt_mark(atom) or ""
     return RecallLine(
         group=group,
         id=atom.id,
-        text=f"{head_of(atom.id, _change_note(newer))} {statement}",
+        text=f"{head_of(atom.id, _change_note(newer), doubt)} {statement}",
         source=atom.source,
         said_at=atom.valid_from,
         newer=newer.id,
-        former=_former_text(atom.id, atom.valid_from, newer, "", statement),
+        former=_former_text(atom.id, atom.valid_from, newer, doubt, statement),
     )
 
 
@@ -211,11 +211,11 @@ def _change_note(newer: Turn) -> str:
     return f"changed {newer.said_at:%Y-%m-%d}, see {newer.id}"
 
 
-def _former_text(id: str, said_at: datetime, newer: Turn, also: str, text: str) -> str:
+def _former_text(id: str, said_at: datetime, newer: Turn, note: str, text: str) -> str:
     """Return a row as a part of the line below the newer turn; empty if it is too long or contains the separator."""
     day = day_in_words(said_at.date(), after=newer.said_at.date())
     fits = len(text) <= _FORMER_CHARS and BEFORE_THAT.strip() not in text
-    return f"{head_of(id, day, also)} {text}" if fits else ""
+    return f"{head_of(id, day, note)} {text}" if fits else ""
 
 
 def _other_days_note(day: date, others: Collection[date]) -> str:
