@@ -12,7 +12,7 @@ const OF_A_PROGRAM = /:(?:subagent|cron|hook|heartbeat)\b/;
 /** Run the hook and return its answer; {} without one. */
 function ask(event, payload) {
   return new Promise((resolve) => {
-    const options = { stdio: ["pipe", "pipe", "ignore"], timeout: TIMEOUT_MS, windowsHide: true };
+    const options = { stdio: ["pipe", "pipe", "ignore"], signal: AbortSignal.timeout(TIMEOUT_MS), windowsHide: true };
     const hook = spawn(COMMAND[0], [...COMMAND.slice(1), "hook", event, "--client", "openclaw"], options);
     const output = [];
     hook.on("error", () => resolve({}));

@@ -17,7 +17,7 @@ async function wholeOutput({ output, metadata }) {
 /** Run the hook and return its answer; {} without one. */
 function ask(event, payload) {
   return new Promise((resolve) => {
-    const options = { stdio: ["pipe", "pipe", "ignore"], timeout: TIMEOUT_MS, windowsHide: true };
+    const options = { stdio: ["pipe", "pipe", "ignore"], signal: AbortSignal.timeout(TIMEOUT_MS), windowsHide: true };
     const hook = spawn(COMMAND[0], [...COMMAND.slice(1), "hook", event, "--client", "opencode"], options);
     const output = [];
     hook.on("error", () => resolve({}));
