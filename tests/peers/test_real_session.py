@@ -78,14 +78,16 @@ def test_a_large_output_is_never_sent_and_its_stand_in_names_it(session: Session
     for name in ("logs/departures.log", "data/tides.csv", "tests/output.txt", "logs/nightly.log"):
         lines = session.story.project[name].splitlines()
         assert sum(line in everything for line in lines) < len(lines) / 10
-    assert "expand_node]\\nlog of 171 lines" in everything
+    assert "expand_node]\\n171 lines; 1: 2026-11-01" in everything
 
 
-def test_after_a_compaction_the_task_and_what_is_known_are_told_again(session: Session) -> None:
+def test_after_a_compaction_the_task_and_the_end_of_the_session_are_given_again(session: Session) -> None:
     after = session.asked("Where were we?")
     assert "The summary below covers the earlier portion" in after
     assert "bin/replay" in after.partition('part="canvas"')[2]
-    assert all(fact in after for fact in session.story.earlier)
+    ended = after.partition("This session, before its context was compacted")[2]
+    assert "is not marked as done" in ended
+    assert "And what does the tide table have for Torvik?" in ended
 
 
 def test_what_was_said_before_a_compaction_is_told_when_it_is_asked_for(session: Session) -> None:
@@ -130,7 +132,7 @@ def test_the_plugin_alone_brings_the_same_hooks(tmp_path: Path) -> None:
     client = [*CLAUDE_CODE.command, "--plugin-dir", str(ROOT / "plugin")]
     held = hold(client, read_story(STORY), tmp_path, hooks={}, servers={}, prompts=4)
     assert "This conversation is recorded in memory by itself" in told(held.asked[0])
-    assert "expand_node]\\nlog of 171 lines" in told(held.asked[-1])
+    assert "expand_node]\\n171 lines; 1: 2026-11-01" in told(held.asked[-1])
     assert "mcp__plugin_mcp-memory_memory__recall" in {tool["name"] for tool in held.asked[-1]["tools"]}
 
 
