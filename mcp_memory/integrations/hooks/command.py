@@ -104,13 +104,12 @@ def answer(files: DaemonFiles, event: str, client: str, payload: bytes) -> Reply
     """
     kind = kind_of(client, event)
     began = time.monotonic()
-    can_answer = kind in _ANSWERED and _is_embedded(files)
     limit = _LIMITS_S.get(kind, _LIMIT_S)
     question = json.dumps({"event": event, "client": client}).encode() + b"\n" + payload
     starts_daemon = False
     try:
         content = _ask(files, question, began + limit)
-        if content is None and can_answer and kind == "prompt":
+        if content is None and kind == "prompt" and _is_embedded(files):
             starts_daemon = True
             raise _NoAnswer("the daemon did not run")
         if content is None:
@@ -119,7 +118,7 @@ def answer(files: DaemonFiles, event: str, client: str, payload: bytes) -> Reply
         return Reply(content, "daemon")
     except _NoAnswer as error:
         cause = str(error)
-    if can_answer:
+    if starts_daemon or (kind in _ANSWERED and _is_embedded(files)):
         gc.disable()  # this process ends soon
         try:
             from mcp_memory.integrations.hooks.own_answers import own_answer

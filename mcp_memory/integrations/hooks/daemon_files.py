@@ -21,6 +21,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from mcp_memory import __version__
+from mcp_memory.core.config_file import PREFIX
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.hook_outcomes import hooks_folder
 from mcp_memory.core.paths import HOME_VARIABLE, expand_path, home_of_environment, home_problem
@@ -36,7 +37,6 @@ ACKNOWLEDGED = b"\n"
 NO_ANSWER = b"-1\n"
 """In place of an answer's length: the answer is late, or failed."""
 
-_PREFIX = "MCP_MEMORY_"
 _MAX_CONFIG = 2**20
 
 
@@ -102,14 +102,14 @@ def daemon_files(home: Path | str | None, space: str | None) -> DaemonFiles | No
         named = expand_path(str(home), "--home") if home else home_of_environment(os.environ.get(HOME_VARIABLE))
     except InvalidInput:
         return None
-    folder, space = named.absolute(), space or os.environ.get(f"{_PREFIX}SPACE") or None
-    if home_problem(folder) and not os.environ.get(f"{_PREFIX}STORE"):
+    folder, space = named.absolute(), space or os.environ.get(f"{PREFIX}SPACE") or None
+    if home_problem(folder) and not os.environ.get(f"{PREFIX}STORE"):
         return None
     try:
         config = read_regular(folder / "config.toml", _MAX_CONFIG)
     except OSError:
         config = b""
-    variables = sorted(item for item in os.environ.items() if item[0].startswith(_PREFIX))
+    variables = sorted(item for item in os.environ.items() if item[0].startswith(PREFIX))
     identity = json.dumps([__version__, str(folder), space, variables]).encode("utf-8", "surrogatepass")
     return DaemonFiles(folder, space, blake2b(identity + config, digest_size=8).hexdigest())
 
