@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +17,10 @@ from mcp_memory.integrations.hooks.events import parse_event
 from mcp_memory.integrations.hooks.following import LogFollower
 from mcp_memory.integrations.importers.follow import follow_log
 from mcp_memory.integrations.importers.records import Agent
-from mcp_memory.service.memory import Memory, open_memory
+from mcp_memory.service.memory import Memory
 from tests.integrations.importers.agents import claude, codex, data, written
 
 NEW = "77777777-0000-4000-8000-000000000000"
-
-
-@pytest.fixture
-async def memory(home: Path) -> AsyncIterator[Memory]:
-    async with open_memory(home=home, embedder="none") as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -24,12 +23,6 @@ ID = "3f2a9c1e-0d4b-4c3a-9b7e-000000000000"
 LOG = "\n".join(
     f"2026-11-22 10:{n // 60:02d}:{n % 60:02d} INFO  queue depth {n * 37 % 911} job-{n:04d}" for n in range(400)
 )
-
-
-@pytest.fixture
-async def memory(home: Path) -> AsyncIterator[Memory]:
-    async with open_memory(home=home, embedder="none") as opened:
-        yield opened
 
 
 def bash(stdout: str, command: str = "make log", **more: Any) -> ToolResponse:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,18 +19,12 @@ from mcp_memory.integrations.hooks import NEEDED_TOKENS, answers
 from mcp_memory.integrations.hooks.daemon_files import DaemonFiles, daemon_files, make_folders
 from mcp_memory.integrations.hooks.events import context_answer, parse_event
 from mcp_memory.integrations.hooks.own_answers import own_answer
-from mcp_memory.service.memory import Memory, open_memory
+from mcp_memory.service.memory import Memory
 from mcp_memory.store.sql import quarantine_rows
 
 ID = "3f2a9c1e-0d4b-4c3a-9b7e-000000000000"
 MASTER = "The harbour master of Torvik is Odd Berge."
 QUESTION = "Who is harbour master of Torvik?"
-
-
-@pytest.fixture
-async def memory(home: Path) -> AsyncIterator[Memory]:
-    async with open_memory(home=home, embedder="none") as opened:
-        yield opened
 
 
 @pytest.fixture

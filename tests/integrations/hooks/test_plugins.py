@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from mcp_memory.integrations.hooks.daemon_files import DaemonFiles
 from mcp_memory.integrations.hooks.events import parse_event
 from mcp_memory.integrations.importers.history import ImportOptions, import_file, source_of
 from mcp_memory.integrations.importers.reader import ImportSource
-from mcp_memory.service.memory import Memory, open_memory
+from mcp_memory.service.memory import Memory
 
 pytestmark = pytest.mark.anyio
 
@@ -39,12 +39,6 @@ def client(request: pytest.FixtureRequest) -> str:
 def events(client: str) -> Events:
     text = (FIXTURES / f"{client}.jsonl").read_text(encoding="utf-8").replace("$WEIGHTS", json.dumps(WEIGHTS)[1:-1])
     return [(line["event"], line["payload"]) for line in map(json.loads, text.splitlines())]
-
-
-@pytest.fixture
-async def memory(home: Path) -> AsyncIterator[Memory]:
-    async with open_memory(home=home, embedder="none") as opened:
-        yield opened
 
 
 async def replay(memory: Memory, client: str, events: Events) -> Answers:
