@@ -27,12 +27,15 @@ def open_private(path: Path, mode: WriteMode) -> IO[bytes]:
     return open(path, mode, opener=opener)
 
 
-def opener(path: str, flags: int) -> int:
+def opener(path: str, flags: int, *, within: regular_files.OpenedFolder | None = None) -> int:
     """Open a regular file, as the `opener` of `open` and `io.FileIO`; for writing, make it private.
 
-    Raises OSError: ESPIPE for other types of file, ELOOP for a symbolic link.
+    `within` is a folder above it that must not have been replaced since it was opened.
+
+    Raises OSError: ESPIPE for other types of file, ELOOP for a symbolic link, ENOENT if `within` was deleted.
     """
-    handle = regular_files.own_opener(path, flags)
+    open_file = within.opener if within else regular_files.own_opener
+    handle = open_file(path, flags)
     try:
         if os.name != "nt" and flags & (os.O_WRONLY | os.O_RDWR):
             _set_mode(handle, _GROUP_FILE if _is_shared(os.path.dirname(path) or ".") else _OWNER_FILE)  # noqa: PTH120

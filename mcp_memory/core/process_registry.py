@@ -10,7 +10,6 @@ visible if the file system shares its locks.
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import secrets
@@ -27,7 +26,7 @@ from typing import Any
 from mcp_memory import __version__
 from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.core.private_files import make_folder, opener
-from mcp_memory.core.regular_files import own_opener, remove_own, require_no_links
+from mcp_memory.core.regular_files import OpenedFolder, own_opener, remove_own, require_no_links
 from mcp_memory.core.text import one_line
 
 _WAITS_S = 2.0
@@ -169,10 +168,10 @@ def exclusive(home: Path, what: str) -> Generator[None]:
 def sole_holder(home: Path, name: str) -> Generator[bool]:
     """Yield whether no other caller, in this process or another, is inside `sole_holder` for this home and name.
 
-    Always True if nothing can be locked. The home is never created.
+    Always True if nothing can be locked, as in a home without the folder `run`. No folder is created.
     """
     try:
-        handle = opener(str(_run_folder(home, create=False) / f"{name}.lock"), os.O_RDWR | os.O_CREAT)
+        handle = opener(str(home / "run" / f"{name}.lock"), os.O_RDWR | os.O_CREAT)
     except OSError:
         yield True
         return
@@ -186,13 +185,14 @@ def sole_holder(home: Path, name: str) -> Generator[bool]:
 
 
 @contextmanager
-def waiting_lock(home: Path, name: str) -> Generator[None]:
-    """Hold the lock of this name on a home; wait for other processes, not for other threads of this process.
+def waiting_lock(home: Path, name: str, *, opened: OpenedFolder | None) -> Generator[None]:
+    """Hold the lock of this name on a home, which `opened` is; wait until no other caller holds it.
 
-    Without locks on the file system there is nothing to wait for.
+    There is nothing to wait for on a file system without locks, in a home whose folder `run` is missing, and in one
+    that was deleted or replaced since it was opened: nothing is created there.
     """
     try:
-        handle = opener(str(_run_folder(home, create=False) / f"{name}.lock"), os.O_RDWR | os.O_CREAT)
+        handle = opener(str(home / "run" / f"{name}.lock"), os.O_RDWR | os.O_CREAT, within=opened)
     except OSError:
         yield
         return
@@ -216,11 +216,9 @@ def _unusable_message(home: Path, error: OSError) -> str:
     )
 
 
-def _run_folder(home: Path, *, create: bool = True) -> Path:
-    """Create the folder of the registry, and the home if `create`, and return it. Raises OSError if that fails."""
+def _run_folder(home: Path) -> Path:
+    """Create the folder of the registry, and the home, and return it. Raises OSError if that fails."""
     folder = home / "run"
-    if not create and not home.is_dir():
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(home))
     make_folder(folder)
     return folder
 

@@ -30,7 +30,11 @@ _LATEST_MS = 100_000_000_000_000  # in the year 5138
 
 def opener(path: str, flags: int) -> int:
     """Open a regular file, as the `opener` of `open` and `io.FileIO`. Raises OSError (ESPIPE) for anything else."""
-    handle = os.open(path, flags | getattr(os, "O_NONBLOCK", 0), 0o600)
+    return _open_regular_handle(path, flags)
+
+
+def _open_regular_handle(path: str, flags: int, *, dir_fd: int | None = None) -> int:
+    handle = os.open(path, flags | getattr(os, "O_NONBLOCK", 0), 0o600, dir_fd=dir_fd)
     mode = os.fstat(handle).st_mode
     if stat.S_ISREG(mode) or stat.S_ISDIR(mode):  # for a folder, the caller raises IsADirectoryError
         return handle
@@ -171,6 +175,17 @@ class OpenedFolder:
     def is_current(self) -> bool:
         """Return whether the paths still refer to the opened folder and files. Costs one system call per path."""
         return self._opened is not None and self._inodes() == self._opened
+
+    def opener(self, path: str, flags: int) -> int:
+        """Open a regular file below this folder as `own_opener` does, but never one of a folder that replaced it.
+
+        Raises FileNotFoundError if the folder was deleted. On Windows, an open folder cannot be replaced.
+        """
+        if self._handle is None:
+            return own_opener(path, flags)
+        require_own(Path(path))
+        name = os.path.relpath(path, self._folder)
+        return _open_regular_handle(name, flags | os.O_NOFOLLOW, dir_fd=self._handle)
 
     def close(self) -> None:
         if self._handle is not None:

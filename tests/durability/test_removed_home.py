@@ -14,7 +14,8 @@ from mcp.types import CallToolResult, TextContent
 
 from mcp_memory.core.config import Settings, load_settings
 from mcp_memory.core.errors import HomeGone
-from mcp_memory.core.process_registry import sole_holder
+from mcp_memory.core.process_registry import sole_holder, waiting_lock
+from mcp_memory.core.regular_files import OpenedFolder
 from mcp_memory.core.types import NewTurn
 from mcp_memory.integrations.proxy.kept_results import ProxiedCall, ResultKeeper
 from mcp_memory.server.mcp_server import MemoryServer
@@ -167,6 +168,21 @@ def test_a_lock_makes_no_home(home: Path) -> None:
     with sole_holder(home, "client") as free:
         assert free
     assert not home.exists()
+
+
+@pytest.mark.parametrize("folders", [(), ("run",)])
+def test_a_lock_of_a_home_makes_no_file_in_the_home_that_replaced_it(home: Path, folders: tuple[str, ...]) -> None:
+    (home / "run").mkdir(parents=True)
+    opened = OpenedFolder(home)
+    with waiting_lock(home, "copies", opened=opened):
+        assert (home / "run" / "copies.lock").exists()
+    shutil.rmtree(home)
+    home.mkdir()
+    for name in folders:
+        (home / name).mkdir()
+    with waiting_lock(home, "copies", opened=opened), sole_holder(home / "other", "client"):
+        assert sorted(path.name for path in home.rglob("*")) == list(folders)
+    opened.close()
 
 
 def test_a_copy_that_is_written_after_its_home_was_deleted_makes_no_folder(tmp_path: Path) -> None:

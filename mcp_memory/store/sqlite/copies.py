@@ -25,7 +25,7 @@ from typing import Any
 import apsw
 
 from mcp_memory.core.process_registry import waiting_lock
-from mcp_memory.core.regular_files import is_own, read_own, remove_own, rename_own
+from mcp_memory.core.regular_files import OpenedFolder, is_own, read_own, remove_own, rename_own
 from mcp_memory.store import files
 from mcp_memory.store.sql import copies
 from mcp_memory.store.sql.line_forms import is_idle, key_of
@@ -70,13 +70,15 @@ class _Write:
 
 
 @contextmanager
-def commit_with_copies(con: apsw.Connection, home: Path, changes: CopyChanges) -> Generator[None]:
+def commit_with_copies(
+    con: apsw.Connection, home: Path, opened: OpenedFolder | None, changes: CopyChanges
+) -> Generator[None]:
     """Write the copies that were changed or marked as outdated, after the caller has committed in this context."""
     marked = marked_copies(con)
     if not (changes.appended or changes.outdated or changes.whole or marked):
         yield
         return
-    with waiting_lock(home, LOCK):
+    with waiting_lock(home, LOCK, opened=opened):
         writes = _prepare(con, home, changes, marked)
         yield
         for write in writes:

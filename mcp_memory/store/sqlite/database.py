@@ -19,13 +19,14 @@ import logging
 import queue
 import threading
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 import apsw
 
 from mcp_memory.core.errors import DamagedRow, HomeGone, NoRoom, StoreUnavailable
+from mcp_memory.core.private_files import make_folder
 from mcp_memory.core.process_registry import waiting_lock
 from mcp_memory.core.regular_files import OpenedFolder, remove_own, require_no_links
 from mcp_memory.store.nesting import NestingGuard
@@ -69,6 +70,9 @@ class Database:
             self._writer = None if self.read_only else self._open_writer()
             # A read-only home has no open connections between two reads, so each read opens the current files.
             self._opened = None if self.read_only else OpenedFolder(home, self.path)
+            if self._opened is not None:
+                with suppress(OSError):
+                    make_folder(home / "run", root=home)  # of locks
         if self.read_only:
             self.read(must_be_current)
         elif self.read(copies.outdated_copies, home):
@@ -97,7 +101,7 @@ class Database:
         try:
             self._must_be_same()
             result = _read(con, work, *args, **kwargs)
-            with copies.commit_with_copies(con, self.home, changes):
+            with copies.commit_with_copies(con, self.home, self._opened, changes):
                 self._must_be_same()
                 con.execute("COMMIT")
                 is_committed = True
@@ -147,7 +151,7 @@ class Database:
         self, work: Callable[Concatenate[apsw.Connection, P], T], /, *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """Run `work` as `read` does, under the lock of copies, so that the copies match the snapshot."""
-        with waiting_lock(self.home, copies.LOCK):
+        with waiting_lock(self.home, copies.LOCK, opened=self._opened):
             return self.read(work, *args, **kwargs)
 
     def close(self) -> None:
