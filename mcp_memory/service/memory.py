@@ -18,7 +18,7 @@ import secrets
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -99,11 +99,11 @@ async def open_memory(
 ) -> AsyncGenerator[Memory]:
     """Open a store and yield its verbs. At the end of the block, stop the background work and close the store.
 
-    `overrides` are settings by name (`home=…`, `space=…`); `now`, `embedder` and `llm` replace the clock and the
-    configured models (a string is the setting). `what` is the purpose shown to other processes. Raises InvalidInput
-    for invalid settings, StoreUnavailable if the store cannot be opened.
+    `overrides` are settings by name (`home=…`, `space=…`); `now`, `embedder` and `llm` replace the store's clock and
+    the configured models (a string is the setting). `what` is the purpose shown to other processes. Raises
+    InvalidInput for invalid settings, StoreUnavailable if the store cannot be opened.
     """
-    build = partial(_build, settings, overrides, now or (lambda: datetime.now(UTC)), embedder, llm, what)
+    build = partial(_build, settings, overrides, now, embedder, llm, what)
     parts = await anyio.to_thread.run_sync(build)
     try:
         memory, personal = Memory(parts), parts.settings.personal_space
@@ -116,7 +116,7 @@ async def open_memory(
 def _build(
     settings: Settings | None,
     overrides: dict[str, Any],
-    now: Callable[[], datetime],
+    now: Callable[[], datetime] | None,
     embedder: Embedder | str | None,
     llm: LLM | str | None,
     what: str,
@@ -162,6 +162,7 @@ def _build(
         if process:
             process.close()
         raise
+    now = now or store.clock.now
     model = MeteredModel(llm, StoreLedger(store), settings, now=now, others=others) if llm else None
     indexing = Indexing(
         store,

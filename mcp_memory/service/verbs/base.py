@@ -212,6 +212,10 @@ class Verbs:
         """Return the same memory for an authenticated client, whose default session changes every day."""
         return self.under(f"{self._parts.now():%Y-%m-%d}-{sha256(client.encode()).hexdigest()[:8]}")
 
+    def now(self) -> datetime:
+        """Return the current time by the clock of the store, by which rows are dated. Does not block."""
+        return self._parts.now()
+
     def _session_name(self, name: str | None) -> str:
         if name is None:
             return self.session

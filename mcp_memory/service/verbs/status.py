@@ -66,6 +66,7 @@ class StatusVerbs(RecallVerbs):
             "space": self.space,
             "spaces": store.read_home(home_rows.spaces),
             "schema": store.schema(),
+            "clock": store.clock.problem(),
             "counts": counts,
             "grown": {
                 name: asdict(store.read(self.space, home_rows.grown, since=now - timedelta(days=days)))
@@ -281,6 +282,10 @@ class StatusVerbs(RecallVerbs):
     def not_ready(self) -> str | None:
         """Run a query; return the reason if the store cannot be fully read and written now, else None."""
         return self._store.not_ready()
+
+    def clock_problem(self) -> str | None:
+        """Return how the clock of this machine differs from the store's, if by more than a minute. Does not block."""
+        return self._store.clock.problem()
 
     @in_thread
     def problems(self) -> list[str]:

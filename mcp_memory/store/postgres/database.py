@@ -26,6 +26,7 @@ from mcp_memory.core import telemetry
 from mcp_memory.core.errors import Refused, StoreUnavailable
 from mcp_memory.core.logs import SafeText
 from mcp_memory.store.postgres import migrations
+from mcp_memory.store.postgres.clock import DatabaseClock
 from mcp_memory.store.postgres.commits import Commits, was_committed
 from mcp_memory.store.postgres.connection import equip
 from mcp_memory.store.postgres.failures import has_failed, is_transient, name_of, reason_of, translate_errors
@@ -89,10 +90,11 @@ class PostgresDatabase:
         self._conninfo = _conninfo(url)
         self._pool = Pool(self._conninfo, size=connections, wait=_WAIT, equip=equip)
         self._commits = Commits()
+        self.clock = DatabaseClock()
         self._ask_for = ask_for
         with self._translate_errors():
             try:
-                with self._pool.connection() as con:
+                with self._connection() as con:
                     self.read_only = migrations.expand_schema(con)
                     self.problems = _problems(con)
                     if self.read_only is None:
@@ -101,7 +103,7 @@ class PostgresDatabase:
                 self._pool.close()
                 raise
         for problem in self.problems:
-            logger.warning(SafeText(problem))
+            logger.warning("%s", SafeText(problem))
 
     def close(self) -> None:
         self._pool.close()
@@ -113,7 +115,7 @@ class PostgresDatabase:
         """
 
         def ask() -> str | None:
-            with self._pool.connection() as con:
+            with self._connection() as con:
                 return migrations.expand_schema(con)
 
         with self._translate_errors():
@@ -146,7 +148,7 @@ class PostgresDatabase:
 
     def _write(self, work: Callable[[Connection], T]) -> T:
         committing: tuple[int, T] | None = None
-        with self._pool.connection() as con:
+        with self._connection() as con:
             try:
                 with _in_pipeline(con):
                     con.execute("BEGIN", prepare=False)
@@ -172,7 +174,7 @@ class PostgresDatabase:
         return result
 
     def _read(self, work: Callable[[Connection], T], locked: str | None = None) -> T:
-        with self._pool.connection() as con:
+        with self._connection() as con:
             try:
                 with _in_pipeline(con):
                     con.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", prepare=False)
@@ -184,6 +186,12 @@ class PostgresDatabase:
                 _roll_back(con)
                 raise
         return result
+
+    @contextmanager
+    def _connection(self) -> Generator[Connection]:
+        with self._pool.connection() as con:
+            self.clock.measure(con)
+            yield con
 
     def _translate_errors(self) -> AbstractContextManager[None]:
         return translate_errors(self.name, self._pool.size)

@@ -10,6 +10,7 @@ import psycopg
 
 from mcp_memory.store.forgetting import Purge, Purged
 from mcp_memory.store.postgres import term_rows, terms, vectors
+from mcp_memory.store.postgres.clock import DatabaseClock
 from mcp_memory.store.postgres.database import PostgresDatabase
 from mcp_memory.store.postgres.migrations import STEPS
 from mcp_memory.store.postgres.notifications import Notifications
@@ -196,8 +197,13 @@ class PostgresStore:
     def place(self) -> str:
         return self._db.name
 
+    @property
+    def clock(self) -> DatabaseClock:
+        return self._db.clock
+
     def problems(self) -> list[str]:
-        return [*self._db.problems, *self._object_upkeep.problems()]
+        clock = self.clock.problem()
+        return [*self._db.problems, *([clock] if clock else []), *self._object_upkeep.problems()]
 
     @property
     def has_files(self) -> bool:

@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
+from mcp_memory.store.clock import SystemClock
 from mcp_memory.store.forgetting import Purge, Purged
 from mcp_memory.store.purge_search import Traces
 from mcp_memory.store.sql import exporting, moving, page_rows, word_index
@@ -167,6 +168,10 @@ class SQLiteStore:
         return self._db.read(purging.exclude_retained, home, traces)
 
     # seeing
+
+    @property
+    def clock(self) -> SystemClock:
+        return SystemClock()
 
     @property
     def place(self) -> str:
