@@ -259,7 +259,6 @@ def _close(parts: Parts) -> None:
         parts.worker.close()
     parts.indexing.close()
     parts.recall_log.close()
-    parts.search.close()
     parts.store.close()
     if parts.process:
         parts.process.close()
