@@ -34,6 +34,7 @@ from starlette.responses import Response
 from starlette.routing import Router
 
 from mcp_memory.core.errors import McpMemoryError
+from mcp_memory.core.server_address import PERSONAL_HEADER, SPACE_HEADER
 from mcp_memory.core.text import one_line
 from mcp_memory.server import authorization, oauth
 from mcp_memory.server.authentication import (
@@ -57,7 +58,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-SPACE_HEADER = "mcp-memory-space"
 _SPACE_PREFIX = "/space/"  # SSE clients post to paths with this prefix and the space of their stream
 _MAX_HEAD_BYTES = 32 * 2**10
 _MAX_CONCURRENT = 256
@@ -152,7 +152,16 @@ class AuthenticationMiddleware:
         scope, space = _choose_space(scope, client)
         if self._clients and (client.who or not _is_local(_address(scope))):
             await self._clients.take(client.who)
-        scope[GRANT] = Grant(who=client.who, space=space, right=client.right, is_owner=client.is_owner)
+        personal = Headers(scope=scope).get(PERSONAL_HEADER)
+        if personal is not None:
+            _require_space(client, personal)
+        scope[GRANT] = Grant(
+            who=client.who,
+            space=space,
+            personal=None if personal == space else personal,
+            right=client.right,
+            is_owner=client.is_owner,
+        )
         # The SDK accepts and answers messages of a session only for the user and subject that opened it.
         scope["user"] = AuthenticatedUser(AccessToken(token="", client_id=client.who, scopes=[], subject=space))
         with self._concurrency.slot(client.who) as is_free:
@@ -231,11 +240,16 @@ def _choose_space(scope: Scope, client: ApiClient) -> tuple[Scope, str]:
     else:
         scope = {**scope}
     space = requested or client.spaces[0]
+    _require_space(client, space)
+    return scope, space
+
+
+def _require_space(client: ApiClient, space: str) -> None:
+    """Raise Rejected if a space is not the client's."""
     if space not in client.spaces:
         raise Rejected(
             403, f"{one_line(space, 60)!r} is not a space of this token. Its spaces: {', '.join(client.spaces)}."
         )
-    return scope, space
 
 
 # --- an admitted request -------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from mcp_memory.core.personal_ids import mark_id
 from mcp_memory.core.secrets.masking import mask, mask_typed
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import FORGOTTEN, Forgotten, Turn
-from mcp_memory.service.verbs.base import MAX_PAGE, Verbs, check_range, in_thread, of_either_memory, store_verb
+from mcp_memory.service.verbs.base import MAX_PAGE, Verbs, check_range, in_thread, of_either_memory, reading, store_verb
 from mcp_memory.store.forgetting import How, Keeping, Policy, Purge, Purged, Reach
 from mcp_memory.store.purge_search import Proof, Traces, prove
 from mcp_memory.store.sql import home_rows, policy_rows, tombstone_rows, turn_rows
@@ -265,13 +265,13 @@ class ForgettingVerbs(Verbs):
             total=len(tombstone.ids),
         )
 
-    @in_thread
+    @reading
     def tombstones(self, *, limit: int | None = None) -> list[Tombstone]:
         """Return all tombstones, or the last `limit`, oldest first, even if they are undone or purged."""
         rows = self._store.read(self.space, tombstone_rows.tombstones)
         return rows if limit is None else rows[max(0, len(rows) - limit) :]
 
-    @in_thread
+    @reading
     def forgotten_words(self, tombstone: str, *, limit: int = 50) -> list[tuple[str, str]]:
         """Return ids and words of the rows under a tombstone, to help a person decide whether to restore them.
 
@@ -283,7 +283,7 @@ class ForgettingVerbs(Verbs):
             for id, text in self._store.read(self.space, tombstone_rows.words_under, tombstone, limit=limit)
         ]
 
-    @in_thread
+    @reading
     def still_said(self, tombstone: str) -> list[Turn]:
         """Return the turns that are kept although statements that this tombstone forgot are based on them."""
         return self._store.read(
