@@ -10,7 +10,8 @@ address. The response is the same for an unknown space and for a space of anothe
 
 Probes of load balancers and orchestrators need no token. `/livez` answers 200 while the process runs. `/readyz` answers
 within two seconds: 200 if the store answers a query, has this program's schema and confirms commits, else 503 and the
-reason, which the log has in detail. The store is queried at most once a second, whoever asks.
+reason, which the log has in detail. Its body also says if the clock of this machine is wrong. The store is queried at
+most once a second, whoever asks.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from starlette.routing import Router
 
 from mcp_memory.core.errors import McpMemoryError
 from mcp_memory.core.logs import SafeText
+from mcp_memory.core.server_address import PERSONAL_HEADER, SPACE_HEADER
 from mcp_memory.core.text import one_line
 from mcp_memory.server import authorization, oauth
 from mcp_memory.server.authentication import (
@@ -57,7 +59,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-SPACE_HEADER = "mcp-memory-space"
 _SPACE_PREFIX = "/space/"  # SSE clients post to paths with this prefix and the space of their stream
 _MAX_HEAD_BYTES = 32 * 2**10
 _MAX_CONCURRENT = 256
@@ -152,7 +153,16 @@ class AuthenticationMiddleware:
         scope, space = _choose_space(scope, client)
         if self._clients and (client.who or not _is_local(_address(scope))):
             await self._clients.take(client.who)
-        scope[GRANT] = Grant(who=client.who, space=space, right=client.right, is_owner=client.is_owner)
+        personal = Headers(scope=scope).get(PERSONAL_HEADER)
+        if personal is not None:
+            _require_space(client, personal)
+        scope[GRANT] = Grant(
+            who=client.who,
+            space=space,
+            personal=None if personal == space else personal,
+            right=client.right,
+            is_owner=client.is_owner,
+        )
         # The SDK accepts and answers messages of a session only for the user and subject that opened it.
         scope["user"] = AuthenticatedUser(AccessToken(token="", client_id=client.who, scopes=[], subject=space))
         with self._concurrency.slot(client.who) as is_free:
@@ -231,11 +241,16 @@ def _choose_space(scope: Scope, client: ApiClient) -> tuple[Scope, str]:
     else:
         scope = {**scope}
     space = requested or client.spaces[0]
+    _require_space(client, space)
+    return scope, space
+
+
+def _require_space(client: ApiClient, space: str) -> None:
+    """Raise Rejected if a space is not the client's."""
     if space not in client.spaces:
         raise Rejected(
             403, f"{one_line(space, 60)!r} is not a space of this token. Its spaces: {', '.join(client.spaces)}."
         )
-    return scope, space
 
 
 # --- an admitted request -------------------------------------------------------------------------------
@@ -354,14 +369,16 @@ class Probes:
         self._lock = anyio.Lock()
         self._asked_at = float("-inf")
         self._reason: str | None = None
+        self._note: str | None = None
 
     async def answer(self, scope: Scope) -> Response | None:
         """Return the response to a probe; None for other requests."""
         if scope["path"] not in (_LIVE, _READY) or scope["method"] not in ("GET", "HEAD"):
             return None
         reason = await self._not_ready() if scope["path"] == _READY else None
+        note = self._note if scope["path"] == _READY else None
         return PlainTextResponse(
-            reason or "", status_code=503 if reason else 200, headers={"Cache-Control": "no-store"}
+            reason or note or "", status_code=503 if reason else 200, headers={"Cache-Control": "no-store"}
         )
 
     async def _not_ready(self) -> str | None:
@@ -380,8 +397,10 @@ class Probes:
         """Return the reason why the store is not ready, as it may be shown to anybody, and as it is logged."""
         with anyio.move_on_after(_READY_SECONDS):
             try:
-                reason = await (await self._memory()).not_ready()
+                memory = await self._memory()
+                reason = await memory.not_ready()
             except McpMemoryError as error:
                 return _IN_LOG, str(error)  # it names hosts
+            self._note = memory.clock_problem()
             return reason, reason
         return _NO_ANSWER, _NO_ANSWER

@@ -28,16 +28,18 @@ from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from mcp_memory.core import telemetry
-from mcp_memory.core.errors import StoreUnavailable
+from mcp_memory.core.errors import Refused, StoreUnavailable
 from mcp_memory.core.logs import SafeText
 from mcp_memory.store.postgres import migrations
+from mcp_memory.store.postgres.clock import DatabaseClock
 from mcp_memory.store.postgres.commits import Commits, Unconfirmed, was_committed
 from mcp_memory.store.postgres.connection import equip
 from mcp_memory.store.postgres.deadlines import CANCELLING, NoAnswer, TimedConnection, allow_long_answers
-from mcp_memory.store.postgres.failures import has_failed, is_transient, name_of, translate_errors
+from mcp_memory.store.postgres.failures import has_failed, is_transient, name_of, reason_of, translate_errors
+from mcp_memory.store.postgres.health import setting_problems, standby_problem
 from mcp_memory.store.postgres.notifications import Notifications
 from mcp_memory.store.postgres.pool import Pool, PoolExhausted
-from mcp_memory.store.postgres.standby import standby_problem
+from mcp_memory.store.snapshots import Snapshots
 
 logger = logging.getLogger(__name__)
 logging.getLogger("psycopg").setLevel(logging.ERROR)  # it warns of lost connections, which are handled here
@@ -63,19 +65,6 @@ _DEFAULTS: dict[str, Any] = {
     "target_session_attrs": "read-write",
 }
 
-_ABOVE = (
-    "The user of the database is a superuser or may bypass row-level security, so only our own queries separate the"
-    " spaces. Connect as a plain user; `mcp-memory migrate --grant USER` grants it the tables."
-)
-_NOT_FLUSHED = (
-    "synchronous_commit is off: a crash of the server may lose writes that were acknowledged. Set it to on for the"
-    " database."
-)
-_NOT_SENT = (
-    "No standby is synchronous: after a failover to one, writes that were acknowledged may be missing. Name it in"
-    " synchronous_standby_names."
-)
-
 
 class PostgresDatabase:
     """The open database; `close()` may be called twice.
@@ -98,18 +87,20 @@ class PostgresDatabase:
         self._probes = Pool(self._conninfo, size=1, wait=_WAIT, equip=equip)
         self._write_places = max(1, connections - _FOR_READS)
         self._writers = BoundedSemaphore(self._write_places)
+        self.snapshots = Snapshots(lambda: self._reading(self._deadline()))
+        self.clock = DatabaseClock()
         with self._translate_errors():
             try:
-                with self._pool.connection(self._deadline()) as con:
+                with self._connection(self._deadline()) as con:
                     self.read_only = migrations.expand_schema(con)
-                    self._setting_problems = _problems(con)
+                    self._setting_problems = setting_problems(con)
                     if self.read_only is None:
                         self.commits.forget_old(con)
             except BaseException:
                 self._pool.close()
                 raise
         for problem in self._setting_problems:
-            logger.warning(SafeText(problem))
+            logger.warning("%s", SafeText(problem))
 
     def close(self) -> None:
         self._pool.close()
@@ -124,7 +115,7 @@ class PostgresDatabase:
         """
 
         def ask() -> str | None:
-            with self._probes.connection(deadline) as con:
+            with self._connection(deadline, self._probes) as con:
                 if (reason := migrations.expand_schema(con)) is not None:
                     return reason
                 problem = standby_problem(con, try_commit=try_commit or self.commits.is_standby_silent)
@@ -167,16 +158,32 @@ class PostgresDatabase:
         only each of its statements has a deadline. Without `again`, `locked` may name a table that no other transaction
         can write to while `work` runs.
         """
+        deadline = self._deadline()
+        if again and (snapshot := self.snapshots.current) is not None:
+            con = snapshot.connection()
+            con.deadline = deadline
+            return work(con)  # `in_snapshot` retries
         with self._translate_errors(writes=False):
-            deadline = self._deadline()
             if again:
                 return _with_retries(lambda: self._read(work, deadline), deadline)
-            return self._read(work, deadline, is_long=True, locked=locked)
+            with self._reading(deadline, locked) as con:
+                allow_long_answers(con)
+                return work(con)
+
+    def in_snapshot(self, work: Callable[[], T]) -> T:
+        """Call `work`, whose reads all see one snapshot. It is called again after a transient failure.
+
+        Each of the reads has a deadline.
+        """
+        if self.snapshots.current is not None:
+            return work()
+        with self._translate_errors(writes=False):
+            return _with_retries(lambda: self.snapshots.run(work), self._deadline())
 
     def _write(self, work: Callable[[Connection], T], deadline: float) -> T:
         with self._place_to_write():
             committing: tuple[int, T] | None = None
-            with self._pool.connection(deadline) as con:
+            with self._connection(deadline) as con:
                 try:
                     with _in_pipeline(con) as pipeline:
                         con.execute("BEGIN", prepare=False)
@@ -229,23 +236,30 @@ class PostgresDatabase:
             self.commits.note_confirmed(mark, time.monotonic() - began)
         return is_committed
 
-    def _read(
-        self, work: Callable[[Connection], T], deadline: float, *, is_long: bool = False, locked: str | None = None
-    ) -> T:
-        with self._pool.connection(deadline) as con:
-            if is_long:
-                allow_long_answers(con)
+    def _read(self, work: Callable[[Connection], T], deadline: float) -> T:
+        with self._reading(deadline) as con:
+            return work(con)
+
+    @contextmanager
+    def _reading(self, deadline: float, locked: str | None = None) -> Generator[TimedConnection]:
+        """Lend a connection in a transaction that cannot write."""
+        with self._connection(deadline) as con:
             try:
                 with _in_pipeline(con):
                     con.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", prepare=False)
                     if locked:  # before the snapshot, which is that of the first query
                         con.execute(f"LOCK TABLE {locked} IN EXCLUSIVE MODE".encode())
-                    result = work(con)
+                    yield con
                     con.execute("COMMIT", prepare=False)  # after a ROLLBACK psycopg drops its prepared statements
             except BaseException:
                 _roll_back(con)
                 raise
-        return result
+
+    @contextmanager
+    def _connection(self, deadline: float, pool: Pool | None = None) -> Generator[TimedConnection]:
+        with (pool or self._pool).connection(deadline) as con:
+            self.clock.measure(con)
+            yield con
 
     def _deadline(self) -> float:
         return _deadline_in(self._timeout)
@@ -255,38 +269,45 @@ class PostgresDatabase:
 
 
 def migrate(url: str, *, role: str | None = None, contract: bool = False) -> list[tuple[str, migrations.Phase]]:
-    """Run the unfinished phases of the schema's steps (see `migrations`), and return them.
+    """Run the unfinished phases of the schema's steps, set missing settings (see `migrations`), and return both.
 
     Phases that remove data of older versions run only with `contract`. If `role` is given, it is granted the rights to
     read and write rows.
 
     Raises StoreUnavailable if the database cannot be used, NewerHome if a newer version has contracted it, InvalidInput
-    if the role does not exist, and Refused if `contract` is set and an older server is connected.
+    if the role does not exist, and Refused if `contract` is set and an older server is connected or if the user may not
+    set what is missing. The text names the phases that were done before it.
     """
-    with (
-        translate_errors(name_of(url), CALL_SECONDS),
-        TimedConnection.connect(_conninfo(url), autocommit=True) as con,
-    ):
+    done: list[tuple[str, migrations.Phase]] = []
+    name = name_of(url)
+    with translate_errors(name, CALL_SECONDS), TimedConnection.connect(_conninfo(url), autocommit=True) as con:
+        con.start(_deadline_in(CALL_SECONDS))
         equip(con)
-        done = list(migrations.migrate(con, contract=contract))
+        if (problem := standby_problem(con, try_commit=True)) is not None:
+            raise StoreUnavailable(f"{problem} Nothing was changed.")
+        con.start(inf)
         if role is not None:
-            migrations.grant(con, role)
+            migrations.require_role(con, role)
+        try:
+            for phase in migrations.migrate(con, contract=contract):
+                done.append(phase)  # noqa: PERF402 - those before an error are named in it
+            if role is not None:
+                migrations.grant(con, role)
+            migrations.require_settings(con)
+        except (psycopg.Error, Refused) as error:
+            if not done:
+                raise
+            phases = ", ".join(f"{step} ({phase})" for step, phase in done)
+            kept = f"This was done before, and is kept: {phases}. Run `mcp-memory migrate` again when that is mended."
+            if isinstance(error, Refused):
+                raise Refused(f"{error} {kept}") from None
+            raise StoreUnavailable(f"{name} cannot be migrated ({reason_of(error)}). {kept}") from None
         return done
 
 
 def _conninfo(url: str) -> str:
     name = {"application_name": migrations.application_name()}
     return make_conninfo("", **{**_DEFAULTS, **name, **conninfo_to_dict(url), "client_encoding": "utf8"})
-
-
-def _problems(con: Connection) -> list[str]:
-    row = con.execute(
-        "SELECT rolsuper OR rolbypassrls, current_setting('synchronous_commit') = 'off',"
-        " current_setting('synchronous_standby_names') = ''"
-        " AND EXISTS (SELECT 1 FROM pg_stat_replication WHERE application_name <> 'pg_basebackup')"
-        " FROM pg_roles WHERE rolname = current_user"
-    ).fetchone()
-    return [text for text, is_so in zip((_ABOVE, _NOT_FLUSHED, _NOT_SENT), row or (), strict=False) if is_so]
 
 
 @contextmanager

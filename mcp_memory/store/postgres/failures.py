@@ -80,7 +80,7 @@ def translate_errors(name: str, timeout: float, *, writes: bool = True) -> Gener
 
 
 def _error_for(error: psycopg.Error, name: str, timeout: float, nothing: str) -> McpMemoryError | None:
-    reason = " ".join(str(error).split("\n", 1)[0].split())[:200]
+    reason = reason_of(error)
     match error:
         case NoAnswer() | errors.ConnectionTimeout():
             return StoreUnavailable(
@@ -116,6 +116,11 @@ def _error_for(error: psycopg.Error, name: str, timeout: float, nothing: str) ->
             return StoreUnavailable(f"{name} cannot be used ({reason}).{nothing} {advice}")
         case _:
             return None
+
+
+def reason_of(error: psycopg.Error) -> str:
+    """Return what the server said, in a line of at most 200 characters."""
+    return " ".join(str(error).split("\n", 1)[0].split())[:200]
 
 
 def name_of(url: str) -> str:
