@@ -32,6 +32,7 @@ def home_transaction(con: psycopg.Connection[Any]) -> HomeTransaction:
     """Let the transaction of a connection see the rows of all spaces, and return it as a transaction of the home."""
     tx = HomeTransaction(PostgresConnection(con))
     tx.skip_locked = "FOR UPDATE OF {} SKIP LOCKED"
+    tx.relaxed_commit = "SET LOCAL synchronous_commit = off"
     tx.run("SELECT set_config('mcp_memory.space', ?, true)", EVERY)
     return tx
 
