@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import importlib
+import json
 import os
 import re
 import sys
@@ -19,7 +20,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
+from mcp_memory.core import audit
 from mcp_memory.core.errors import InvalidInput, McpMemoryError, NotFound, Refused, StoreUnavailable
+from mcp_memory.core.requests import OK, outcome_of
 
 if TYPE_CHECKING:
     from mcp_memory.core.config import Settings
@@ -90,7 +93,7 @@ class Program(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            with _masked_usage():
+            with _masked_usage(), _audited(ctx):
                 return super().invoke(ctx)
         except (KeyboardInterrupt, BaseExceptionGroup) as error:
             if not has_error(error, KeyboardInterrupt):
@@ -137,6 +140,22 @@ def _masked_usage() -> Generator[None]:
         raise
 
 
+@contextmanager
+def _audited(ctx: click.Context) -> Generator[None]:
+    """Write a line of the audit log for a command that used a memory, if the log is on."""
+    outcome = OK
+    try:
+        yield
+    except (click.exceptions.Exit, SystemExit):
+        raise
+    except BaseException as error:
+        outcome = "invalid usage" if isinstance(error, click.ClickException) else outcome_of(error)
+        raise
+    finally:
+        if (used := ctx.meta.get(_USED)) is not None:
+            audit.write(who=audit.local_user(), outcome=outcome, ids=ctx.meta.get(_IDS, ()), **used)
+
+
 class CommandSettings(dict[str, Any]):
     pass
 
@@ -175,7 +194,7 @@ _PERSONAL = click.option(
     expose_value=False,
     help="Space of the personal memory, used beside it.  [default: $MCP_MEMORY_PERSONAL_SPACE or none]",
 )
-_JSON = "mcp_memory.json"
+_JSON, _USED, _IDS = "mcp_memory.json", "mcp_memory.used", "mcp_memory.ids"
 
 
 def _store_json_option(ctx: click.Context, option: click.Parameter, value: bool) -> None:
@@ -196,6 +215,8 @@ def print_answer(value: Any, text: str | Iterable[str]) -> None:
     """Print `value` as JSON if `--json` is set, else the text or lines, within the width."""
     from mcp_memory.cli.terminal import json_text
 
+    if audit.is_on():
+        click.get_current_context().meta[_IDS] = audit.ids_in(json.loads(json_text(value)))
     if wants_json():
         click.echo(json_text(value))
     else:
@@ -256,6 +277,9 @@ def settings() -> Settings:
 
     effective = load_settings(**command_settings())
     require_home(effective)
+    audit.set_up(effective.audit_log)
+    ctx = click.get_current_context()
+    ctx.meta[_USED] = {"verb": " ".join(ctx.command_path.split()[1:]), "space": effective.space}
     return effective
 
 

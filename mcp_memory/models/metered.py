@@ -28,6 +28,7 @@ from pydantic import BaseModel
 
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput, ModelFailed, NoUsableReply, Refused
+from mcp_memory.core.metrics import Counter
 from mcp_memory.core.text import one_line
 from mcp_memory.core.token_counts import estimate_tokens
 from mcp_memory.core.types import Spend, Spent, Stage
@@ -40,6 +41,12 @@ T = TypeVar("T")
 _PURPOSES = ("extract", "merge", "scenes", "persona", "summaries", "canvas")
 _FIRST_PAUSE_S = 1.0
 _LEAST_TIME_S = 0.5
+
+_CALLS = Counter(
+    "mcp_memory_model_calls_total", "Calls to language models, by purpose and outcome.", "purpose", "outcome"
+)
+_TOKENS = Counter("mcp_memory_model_tokens_total", "Tokens of these calls.", "purpose", "kind")
+_COST = Counter("mcp_memory_model_cost_dollars_total", "Known cost of these calls, in US dollars.", "purpose")
 
 
 class UsageLedger(Protocol):
@@ -165,6 +172,10 @@ class MeteredModel:
         use: Callable[[R], T],
     ) -> T:
         def record(used: Completion, error: str | None = None) -> None:
+            _CALLS.add(1, question.purpose, "failed" if error else "ok")
+            _TOKENS.add(used.prompt_tokens, question.purpose, "prompt")
+            _TOKENS.add(used.completion_tokens, question.purpose, "completion")
+            _COST.add(used.cost or 0.0, question.purpose)
             self._ledger.add_spend(
                 Spend(
                     at=self._now(),

@@ -30,9 +30,13 @@ GRANT = "mcp_memory.grant"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """Rights of a request. `who` distinguishes clients; a `space` of None is the configured space."""
+    """Rights of a request. `who` distinguishes clients; a `space` of None is the configured space.
+
+    `name` is the client's name in the audit log; empty for the user of this machine.
+    """
 
     who: str = ""
+    name: str = ""
     space: str | None = None
     right: Right = "admin"
     is_owner: bool = False

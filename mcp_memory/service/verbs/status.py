@@ -13,11 +13,14 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from mcp_memory import __version__
+from mcp_memory.core import audit
 from mcp_memory.core.errors import DamagedRow, Refused
+from mcp_memory.core.metrics import Sample
 from mcp_memory.core.process_registry import all_processes
 from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import ActivityEntry, Atom, DaySavings, SessionSavings, Spent
+from mcp_memory.service.measurements import samples_of
 from mcp_memory.service.verbs.base import MAX_PAGE, check_range, home_verb, in_thread, store_verb
 from mcp_memory.service.verbs.recall import RecallVerbs
 from mcp_memory.store.sql import (
@@ -31,6 +34,8 @@ from mcp_memory.store.sql import (
     tombstone_rows,
     turn_rows,
 )
+from mcp_memory.store.sql.measures import measure
+from mcp_memory.store.sql.transaction import from_ms
 from mcp_memory.store.values import Saved, Token, Tombstone
 
 MAX_DAYS = 366
@@ -276,6 +281,13 @@ class StatusVerbs(RecallVerbs):
     def on_change(self, heard: Callable[[], None]) -> None:
         """Call `heard`, on another thread, soon after other processes changed something; see `Store.on_change`."""
         self._store.on_change(heard)
+
+    @in_thread
+    def measurements(self) -> list[Sample]:
+        """Return the samples of the store for `/metrics`. Also notes the database's time for the audit log."""
+        measures = self._store.read_home(measure)
+        audit.note_time(from_ms(measures.now))
+        return [*samples_of(measures), *self._parts.indexing.samples()]
 
     @in_thread
     def not_ready(self) -> str | None:
