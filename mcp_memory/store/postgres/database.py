@@ -23,12 +23,12 @@ from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from mcp_memory.core import telemetry
-from mcp_memory.core.errors import StoreUnavailable
+from mcp_memory.core.errors import Refused, StoreUnavailable
 from mcp_memory.core.logs import SafeText
 from mcp_memory.store.postgres import migrations
 from mcp_memory.store.postgres.commits import Commits, was_committed
 from mcp_memory.store.postgres.connection import equip
-from mcp_memory.store.postgres.failures import has_failed, is_transient, name_of, translate_errors
+from mcp_memory.store.postgres.failures import has_failed, is_transient, name_of, reason_of, translate_errors
 from mcp_memory.store.postgres.notifications import Notifications
 from mcp_memory.store.postgres.pool import Pool
 
@@ -64,6 +64,10 @@ _NOT_FLUSHED = (
 _NOT_SENT = (
     "No standby is synchronous: after a failover to one, writes that were acknowledged may be missing. Name it in"
     " synchronous_standby_names."
+)
+_MISSING = (
+    "The database lacks settings of mcp-memory: {}. They are lost when a dump is restored. Run `mcp-memory migrate`"
+    " with the URL of the user who owns the database."
 )
 
 
@@ -186,19 +190,35 @@ class PostgresDatabase:
 
 
 def migrate(url: str, *, role: str | None = None, contract: bool = False) -> list[tuple[str, migrations.Phase]]:
-    """Run the unfinished phases of the schema's steps (see `migrations`), and return them.
+    """Run the unfinished phases of the schema's steps, set missing settings (see `migrations`), and return both.
 
     Phases that remove data of older versions run only with `contract`. If `role` is given, it is granted the rights to
     read and write rows.
 
     Raises StoreUnavailable if the database cannot be used, NewerHome if a newer version has contracted it, InvalidInput
-    if the role does not exist, and Refused if `contract` is set and an older server is connected.
+    if the role does not exist, and Refused if `contract` is set and an older server is connected or if the user may not
+    set what is missing. The text names the phases that were done before it.
     """
-    with translate_errors(name_of(url), 1), psycopg.connect(_conninfo(url), autocommit=True) as con:
+    done: list[tuple[str, migrations.Phase]] = []
+    name = name_of(url)
+    with translate_errors(name, 1), psycopg.connect(_conninfo(url), autocommit=True) as con:
         equip(con)
-        done = list(migrations.migrate(con, contract=contract))
         if role is not None:
-            migrations.grant(con, role)
+            migrations.require_role(con, role)
+        try:
+            for phase in migrations.migrate(con, contract=contract):
+                done.append(phase)  # noqa: PERF402 - those before an error are named in it
+            if role is not None:
+                migrations.grant(con, role)
+            migrations.require_settings(con)
+        except (psycopg.Error, Refused) as error:
+            if not done:
+                raise
+            phases = ", ".join(f"{step} ({phase})" for step, phase in done)
+            kept = f"This was done before, and is kept: {phases}. Run `mcp-memory migrate` again when that is mended."
+            if isinstance(error, Refused):
+                raise Refused(f"{error} {kept}") from None
+            raise StoreUnavailable(f"{name} cannot be migrated ({reason_of(error)}). {kept}") from None
         return done
 
 
@@ -214,7 +234,10 @@ def _problems(con: Connection) -> list[str]:
         " AND EXISTS (SELECT 1 FROM pg_stat_replication WHERE application_name <> 'pg_basebackup')"
         " FROM pg_roles WHERE rolname = current_user"
     ).fetchone()
-    return [text for text, is_so in zip((_ABOVE, _NOT_FLUSHED, _NOT_SENT), row or (), strict=False) if is_so]
+    problems = [text for text, is_so in zip((_ABOVE, _NOT_FLUSHED, _NOT_SENT), row or (), strict=False) if is_so]
+    if missing := migrations.missing_settings(con):
+        problems.append(_MISSING.format(", ".join(missing)))
+    return problems
 
 
 @contextmanager
