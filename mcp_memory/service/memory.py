@@ -34,6 +34,7 @@ from mcp_memory.service.persona_page import write_persona
 from mcp_memory.service.verbs.administration import AdministrationVerbs
 from mcp_memory.service.verbs.base import Parts
 from mcp_memory.service.verbs.pages import PageVerbs
+from mcp_memory.service.verbs.spaces import SpaceVerbs
 from mcp_memory.service.verbs.statements import StatementVerbs
 from mcp_memory.service.verbs.status import StatusVerbs
 from mcp_memory.service.verbs.tasks import TaskVerbs
@@ -53,7 +54,7 @@ _OPEN_SPACES = 256
 """Spaces that stay open in addition to the first, with their schedulers."""
 
 
-class Memory(TurnVerbs, StatementVerbs, PageVerbs, TaskVerbs, AdministrationVerbs, StatusVerbs):
+class Memory(TurnVerbs, StatementVerbs, PageVerbs, TaskVerbs, AdministrationVerbs, SpaceVerbs, StatusVerbs):
     """The verbs over a space of a store. `open_memory` opens it; safe to call from many tasks at once."""
 
     def __init__(self, parts: Parts, spaces: _Spaces | None = None) -> None:

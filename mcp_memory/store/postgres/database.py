@@ -156,9 +156,11 @@ class PostgresDatabase:
                     con.execute("COMMIT", prepare=False)
                 self._commits.note_committed(mark)
                 return result
-            except (errors.ReadOnlySqlTransaction, errors.UndefinedTable) as error:
+            except (errors.ReadOnlySqlTransaction, errors.UndefinedTable, errors.InsufficientPrivilege) as error:
                 # The server became a standby, and a new connection may find the primary; or a model's vectors were
-                # dropped, whose tables it would not know.
+                # dropped, whose tables it would not know; or a space was deleted, whose number it would not know.
+                if isinstance(error, errors.InsufficientPrivilege) and "row-level security" not in str(error):
+                    raise
                 con.close()
                 raise psycopg.OperationalError(str(error)) from None
             except BaseException as error:

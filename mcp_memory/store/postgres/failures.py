@@ -15,6 +15,8 @@ from psycopg.conninfo import conninfo_to_dict
 from mcp_memory.core.errors import InvalidInput, McpMemoryError, NoRoom, StoreUnavailable
 from mcp_memory.store.postgres.commits import Unknown
 from mcp_memory.store.postgres.pool import PoolExhausted
+from mcp_memory.store.postgres.schema import QUOTA_USED_UP
+from mcp_memory.store.sql.quota_rows import quota_error
 
 CREATE = "createdb -E UTF8 --locale=C.UTF-8 -T template0"
 
@@ -79,6 +81,8 @@ def translate_errors(name: str, pool_size: int) -> Generator[None]:
 def _error_for(error: psycopg.Error, name: str) -> McpMemoryError | None:
     reason = reason_of(error)
     match error:
+        case _ if error.sqlstate == QUOTA_USED_UP:
+            return quota_error(str(error))
         case errors.DiskFull():
             return NoRoom(f"The disk of {name} is full ({reason}). Nothing was written; free space on the server.")
         case errors.ProgramLimitExceeded():

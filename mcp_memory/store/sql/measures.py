@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mcp_memory.store.sql.home_rows import DELETED
 from mcp_memory.store.sql.transaction import NOW, HomeTransaction
 
 
@@ -30,7 +31,8 @@ class Measures:
 def measure(tx: HomeTransaction) -> Measures:
     """Return the numbers. Reads no row of a turn: counters and queues alone."""
     now, spaces, turns, tokens = tx.all(
-        f"SELECT {NOW}, (SELECT count(*) FROM space), (SELECT coalesce(sum(last), 0) FROM number WHERE kind = 'turn'),"
+        f"SELECT {NOW}, (SELECT count(*) FROM space WHERE name NOT LIKE '{DELETED}%'),"
+        " (SELECT coalesce(sum(last), 0) FROM number WHERE kind = 'turn'),"
         f" (SELECT count(*) FROM token WHERE revoked_at IS NULL AND (until IS NULL OR until > {NOW}))"
     )[0]
     rows = tx.all(
