@@ -342,3 +342,19 @@ def ask_memory(chosen: Settings, question: Callable[[Memory], Awaitable[T]]) -> 
             return await question(memory)
 
     return anyio.run(visit)
+
+
+def ask_new_home(question: Callable[[Memory], Awaitable[T]]) -> T:
+    """Run `question` on the selected memory without any model. The home is created if it does not exist."""
+    import anyio
+
+    from mcp_memory.service.memory import open_memory
+
+    chosen = settings()
+
+    async def visit() -> T:
+        what = click.get_current_context().command_path.split()[1]
+        async with open_memory(chosen, embedder="none", llm="none", rerank=False, what=what) as memory:
+            return await question(memory)
+
+    return anyio.run(visit)

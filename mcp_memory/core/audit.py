@@ -14,8 +14,9 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import IO, Any, cast
@@ -93,7 +94,7 @@ class AuditLog:
 
 
 _log: AuditLog | None = None
-_ahead = timedelta()
+_now: Callable[[], datetime] = partial(datetime.now, UTC)
 
 
 def set_up(target: str | None) -> None:
@@ -108,10 +109,10 @@ def is_on() -> bool:
     return _log is not None
 
 
-def note_time(of_database: datetime) -> None:
-    """Note the present time of the database, whose clock dates the lines. Until then this machine's clock does."""
-    global _ahead
-    _ahead = of_database - datetime.now(UTC)
+def use_clock(now: Callable[[], datetime]) -> None:
+    """Date lines by the clock of an open memory; before that, by this machine's."""
+    global _now
+    _now = now
 
 
 def write(
@@ -125,7 +126,7 @@ def write(
     """Write a line, if the log is on. `who` and `space` are names; `verb` and `outcome` are words of this program."""
     if _log is None:
         return
-    at = (datetime.now(UTC) + _ahead).isoformat(timespec="milliseconds")
+    at = _now().astimezone(UTC).isoformat(timespec="milliseconds")
     line: dict[str, Any] = {"at": at, "who": who, "space": space, "verb": verb, "outcome": outcome, "ids": ids}
     if len(ids) > MOST_IDS:
         line |= {"ids": ids[:MOST_IDS], "more_ids": len(ids) - MOST_IDS}

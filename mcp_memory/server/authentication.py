@@ -80,7 +80,7 @@ class Credentials:
         """
         self._configured_token = settings.token
         self._claim = settings.oauth_space_claim
-        self._owner = ApiClient(who="", name="owner", spaces=(settings.space,), right="admin", is_owner=True)
+        self._owner = ApiClient(who="", name="owner", spaces=(settings.space,), right="operator", is_owner=True)
         self.memory = memory
         self.issuer = oauth.configured_issuer(settings)
         self._requires_token = reachable or bool(self._configured_token) or self.issuer is not None
@@ -107,6 +107,7 @@ class Credentials:
                 name=f"token {stored.id} {stored.name}",
                 spaces=stored.spaces,
                 right=stored.right,
+                is_owner=stored.right == "operator",
                 token=stored.id,
             )
         if self.issuer is None or token.count(".") != 2:

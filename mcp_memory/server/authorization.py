@@ -32,12 +32,14 @@ GRANT = "mcp_memory.grant"
 class Grant:
     """Rights of a request. `who` distinguishes clients; a `space` of None is the configured space.
 
-    `name` is the client's name in the audit log; empty for the user of this machine.
+    `name` is the client's name in the audit log; empty for the user of this machine. `personal` is the space of the
+    personal memory to use beside it.
     """
 
     who: str = ""
     name: str = ""
     space: str | None = None
+    personal: str | None = None
     right: Right = "admin"
     is_owner: bool = False
 
@@ -45,7 +47,7 @@ class Grant:
         return includes(self.right, right)
 
 
-OWNER = Grant(is_owner=True)
+OWNER = Grant(right="operator", is_owner=True)
 
 _current: ContextVar[Grant] = ContextVar("mcp_memory_grant", default=OWNER)
 

@@ -22,6 +22,8 @@ from mcp_memory.core.config import Settings, load_settings
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.server.mcp_server import MemoryServer
 from mcp_memory.server.tools import TOOLS
+from mcp_memory.service.memory import open_memory
+from mcp_memory.testing import FixedClock
 from tests.server.answers import answer_of
 from tests.server.served import bearer, served
 from tests.ui.browsing import browsing
@@ -243,13 +245,13 @@ def test_a_log_in_a_folder_that_does_not_exist_is_refused(tmp_path: Path) -> Non
         audit.set_up(str(tmp_path / "nowhere" / "audit.jsonl"))
 
 
-def test_lines_are_dated_by_the_clock_of_the_database(log: Path) -> None:
-    audit.note_time(datetime(2030, 1, 1, tzinfo=UTC))
-    line()
-    audit.note_time(datetime.now(UTC))
-    line()
+async def test_lines_are_dated_by_the_clock_of_the_memory(home: Path, log: Path) -> None:
+    async with open_memory(home=home, embedder="none", now=FixedClock(datetime(2030, 1, 1, tzinfo=UTC))):
+        line()
+    async with open_memory(home=home, embedder="none"):
+        line()
     first, second = (datetime.fromisoformat(entry["at"]) for entry in lines_of(log))
-    assert first.year == 2030
+    assert first == datetime(2030, 1, 1, tzinfo=UTC)
     assert second.year < 2030
 
 

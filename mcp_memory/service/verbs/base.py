@@ -61,6 +61,17 @@ def in_thread(verb: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
     return run
 
 
+def reading(verb: Callable[Concatenate[V, P], T]) -> Callable[Concatenate[V, P], Coroutine[Any, Any, T]]:
+    """Make a blocking verb awaitable that only reads the store: all its reads see one snapshot."""
+
+    @wraps(verb)
+    async def run(self: V, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        store = self._store  # pyright: ignore[reportPrivateUsage]
+        return await anyio.to_thread.run_sync(partial(store.in_snapshot, verb, self, *args, **kwargs))
+
+    return run
+
+
 def store_verb(
     function: Callable[Concatenate[Transaction, P], T], *, writes: bool = False
 ) -> Callable[Concatenate[Verbs, P], Coroutine[Any, Any, T]]:
@@ -211,6 +222,10 @@ class Verbs:
     def of_client(self, client: str) -> Self:
         """Return the same memory for an authenticated client, whose default session changes every day."""
         return self.under(f"{self._parts.now():%Y-%m-%d}-{sha256(client.encode()).hexdigest()[:8]}")
+
+    def now(self) -> datetime:
+        """Return the current time by the clock of the store, by which rows are dated. Does not block."""
+        return self._parts.now()
 
     def _session_name(self, name: str | None) -> str:
         if name is None:

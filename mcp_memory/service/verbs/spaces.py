@@ -9,8 +9,10 @@ from dataclasses import dataclass
 
 from mcp_memory.core.errors import InvalidInput, NotFound, StoreUnavailable
 from mcp_memory.core.text import one_line, safe_name
-from mcp_memory.service.verbs.base import Verbs, in_thread
-from mcp_memory.store.sql import home_rows, quota_rows, space_rows
+from mcp_memory.service.verbs.base import in_thread
+from mcp_memory.service.verbs.forgetting import ForgettingVerbs
+from mcp_memory.store.forgetting import Keeping, Policy
+from mcp_memory.store.sql import home_rows, policy_rows, quota_rows, space_rows
 from mcp_memory.store.sql.quota_rows import QUOTA_KINDS, Quota, QuotaKind
 from mcp_memory.store.sql.space_rows import SpaceSummary
 
@@ -26,7 +28,7 @@ class DeletedSpace:
     revoked: list[str]
 
 
-class SpaceVerbs(Verbs):
+class SpaceVerbs(ForgettingVerbs):
     """Quotas of the space, and the spaces of the store."""
 
     @in_thread
@@ -34,20 +36,28 @@ class SpaceVerbs(Verbs):
         return self._store.read(self.space, quota_rows.list_quotas, now=self._parts.now())
 
     @in_thread
-    def set_quotas(self, most: Mapping[QuotaKind, int | None]) -> list[Quota]:
-        """Set quotas of the space, remove those that are None, and return all of them.
+    def set_quotas(self, space: str, most: Mapping[QuotaKind, int | None]) -> list[Quota]:
+        """Set quotas of a space, remove those that are None, and return all of them.
 
-        Costs are in millionths of a US dollar. Raises InvalidInput, changing nothing, for an unknown kind or number.
+        Costs are in millionths of a US dollar. Raises InvalidInput, changing nothing, for an unknown kind or number,
+        and for an invalid name.
         """
         for what, number in most.items():
             if what not in QUOTA_KINDS:
                 raise InvalidInput(f"There is no quota of {one_line(what, 40)!r}. Quotas: {', '.join(QUOTA_KINDS)}.")
             if number is not None and not 0 <= number <= _MOST:
                 raise InvalidInput(f"The quota of {what} is {number:,}; it can be 0 to {_MOST:,}.")
-        now = self._parts.now()
+        name, store, now = safe_name(space, what="space"), self._store, self._parts.now()
         for what, number in most.items():
-            self._store.write(self.space, quota_rows.put_quota, what, number, now=now)
-        return self._store.read(self.space, quota_rows.list_quotas, now=now)
+            store.write(name, quota_rows.put_quota, what, number, now=now)
+        return store.read(name, quota_rows.list_quotas, now=now)
+
+    @in_thread
+    def set_space_retention(self, space: str, days: Mapping[Keeping, int | None]) -> list[Policy]:
+        """Set the retention of a space like `set_retention`, and return its policies."""
+        name = safe_name(space, what="space")
+        self._set_retention(name, days)
+        return self._store.read(name, policy_rows.list_policies)
 
     @in_thread
     def space_summaries(self) -> list[SpaceSummary]:

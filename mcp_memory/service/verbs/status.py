@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from mcp_memory import __version__
-from mcp_memory.core import audit
 from mcp_memory.core.errors import DamagedRow, Refused
 from mcp_memory.core.metrics import Sample
 from mcp_memory.core.process_registry import all_processes
@@ -21,7 +20,7 @@ from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import ActivityEntry, Atom, DaySavings, SessionSavings, Spent
 from mcp_memory.service.measurements import samples_of
-from mcp_memory.service.verbs.base import MAX_PAGE, check_range, home_verb, in_thread, store_verb
+from mcp_memory.service.verbs.base import MAX_PAGE, check_range, home_verb, in_thread, reading, store_verb
 from mcp_memory.service.verbs.recall import RecallVerbs
 from mcp_memory.store.forgetting import Policy
 from mcp_memory.store.sql import (
@@ -37,7 +36,6 @@ from mcp_memory.store.sql import (
     turn_rows,
 )
 from mcp_memory.store.sql.measures import measure
-from mcp_memory.store.sql.transaction import from_ms
 from mcp_memory.store.values import Saved, Token, Tombstone
 
 MAX_DAYS = 366
@@ -53,7 +51,7 @@ T = TypeVar("T")
 class StatusVerbs(RecallVerbs):
     """Status, activity, savings, changes and problems."""
 
-    @in_thread
+    @reading
     def status(self, *, brief: bool = False) -> dict[str, Any]:
         """Return counts, sizes, growth, waiting and failed jobs, usage and savings, as plain JSON values.
 
@@ -73,6 +71,7 @@ class StatusVerbs(RecallVerbs):
             "space": self.space,
             "spaces": store.read_home(home_rows.spaces),
             "schema": store.schema(),
+            "clock": store.clock.problem(),
             "counts": counts,
             "grown": {
                 name: asdict(store.read(self.space, home_rows.grown, since=now - timedelta(days=days)))
@@ -115,7 +114,7 @@ class StatusVerbs(RecallVerbs):
         going, staying = self._store.read(self.space, policy_rows.count_overdue, policy.what, before=before)
         return {"due": going, "kept_as_evidence": staying}
 
-    @in_thread
+    @reading
     def ledger(self) -> dict[str, Any]:
         """Return the parts of `status` on tokens and costs, and whether models are paused."""
         counts = self._store.read(self.space, home_rows.counts)
@@ -199,7 +198,7 @@ class StatusVerbs(RecallVerbs):
             "ever": [asdict(row) for row in store.read_home(home_rows.spent, since=datetime.fromtimestamp(0, UTC))],
         }
 
-    @in_thread
+    @reading
     def savings_by_day(self, *, days: int = 30) -> list[DaySavings]:
         """Return the savings and costs of the last days in this machine's time zone, today last."""
         check_range(days, "days", 1, MAX_DAYS)
@@ -219,7 +218,7 @@ class StatusVerbs(RecallVerbs):
             for day, kinds, rows in zip(dates, saved, calls, strict=True)
         ]
 
-    @in_thread
+    @reading
     def savings_by_session(self, *, days: int = 7, limit: int = 30) -> list[SessionSavings]:
         """Return the savings and costs of each session in the last days, the latest session first."""
         check_range(days, "days", 1, MAX_DAYS)
@@ -231,7 +230,7 @@ class StatusVerbs(RecallVerbs):
             for session, at, kinds in rows[:limit]
         ]
 
-    @in_thread
+    @reading
     def activity(self, *, limit: int = 50) -> list[ActivityEntry]:
         """Return the last stored, recalled and forgotten rows, the newest first."""
         check_range(limit, "limit", 1, MAX_PAGE)
@@ -301,15 +300,22 @@ class StatusVerbs(RecallVerbs):
 
     @in_thread
     def measurements(self) -> list[Sample]:
-        """Return the samples of the store for `/metrics`. Also notes the database's time for the audit log."""
-        measures = self._store.read_home(measure)
-        audit.note_time(from_ms(measures.now))
-        return [*samples_of(measures), *self._parts.indexing.samples()]
+        """Return the samples of the store for `/metrics`."""
+        wrong = float(self._store.clock.problem() is not None)
+        return [
+            *samples_of(self._store.read_home(measure)),
+            Sample("mcp_memory_clock_wrong", "Whether this machine's clock differs from the database's.", wrong),
+            *self._parts.indexing.samples(),
+        ]
 
     @in_thread
     def not_ready(self) -> str | None:
         """Run a query; return the reason if the store cannot be fully read and written now, else None."""
         return self._store.not_ready()
+
+    def clock_problem(self) -> str | None:
+        """Return how the clock of this machine differs from the store's, if by more than a minute. Does not block."""
+        return self._store.clock.problem()
 
     @in_thread
     def problems(self) -> list[str]:

@@ -11,7 +11,7 @@ import anyio.to_thread
 from mcp_memory.core.errors import EmbeddingFailed, NotFound
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Detail, NewTurn, Recorded, Role, ShownTurns, Turn, TurnResults
-from mcp_memory.service.verbs.base import QueryVectors, Verbs, check_range, in_thread, store_verb
+from mcp_memory.service.verbs.base import QueryVectors, Verbs, check_range, in_thread, reading, store_verb
 from mcp_memory.store.sql import importing, turn_rows
 from mcp_memory.store.values import Filters
 
@@ -48,7 +48,7 @@ class TurnVerbs(Verbs):
             note=self._undistilled_note(),
         )
 
-    @in_thread
+    @reading
     def forgotten_among(
         self, turns: Sequence[NewTurn], *, session: str, statements: Sequence[Sequence[str]] = ()
     ) -> int:
@@ -59,7 +59,7 @@ class TurnVerbs(Verbs):
         forgotten_turns = store.read(self.space, turn_rows.count_forgotten, session, admit(turns).turns)
         return forgotten_turns + len(store.read(self.space, importing.forgotten_statements, statements))
 
-    @in_thread
+    @reading
     def undistilled(self) -> str | None:
         """Return a note for the connected agent if no model is set and enough turns wait to be worth its questions."""
         return self._undistilled_note()
@@ -70,7 +70,7 @@ class TurnVerbs(Verbs):
             return None
         return f"{waiting} turns are not distilled. When the user is done, call distill."
 
-    @in_thread
+    @reading
     def conversation_search(
         self,
         query: str = "",
@@ -130,7 +130,7 @@ class TurnVerbs(Verbs):
 
     sessions = store_verb(turn_rows.sessions)
 
-    @in_thread
+    @reading
     def session_turns(self, session: str, *, start: int = 0, limit: int = 100) -> list[Turn]:
         """Return turns of a session in order. Raises NotFound for an unknown session."""
         turns = self._store.read(self.space, turn_rows.session_turns, session, start=start, limit=limit)

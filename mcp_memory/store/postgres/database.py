@@ -26,11 +26,13 @@ from mcp_memory.core import telemetry
 from mcp_memory.core.errors import Refused, StoreUnavailable
 from mcp_memory.core.logs import SafeText
 from mcp_memory.store.postgres import migrations
+from mcp_memory.store.postgres.clock import DatabaseClock
 from mcp_memory.store.postgres.commits import Commits, was_committed
 from mcp_memory.store.postgres.connection import equip
 from mcp_memory.store.postgres.failures import has_failed, is_transient, name_of, reason_of, translate_errors
 from mcp_memory.store.postgres.notifications import Notifications
 from mcp_memory.store.postgres.pool import Pool
+from mcp_memory.store.snapshots import Snapshots
 
 logger = logging.getLogger(__name__)
 logging.getLogger("psycopg").setLevel(logging.ERROR)  # it warns of lost connections, which are handled here
@@ -88,11 +90,13 @@ class PostgresDatabase:
         self.name = name_of(url)
         self._conninfo = _conninfo(url)
         self._pool = Pool(self._conninfo, size=connections, wait=_WAIT, equip=equip)
+        self.snapshots = Snapshots(self._reading)
         self._commits = Commits()
+        self.clock = DatabaseClock()
         self._ask_for = ask_for
         with self._translate_errors():
             try:
-                with self._pool.connection() as con:
+                with self._connection() as con:
                     self.read_only = migrations.expand_schema(con)
                     self.problems = _problems(con)
                     if self.read_only is None:
@@ -101,7 +105,7 @@ class PostgresDatabase:
                 self._pool.close()
                 raise
         for problem in self.problems:
-            logger.warning(SafeText(problem))
+            logger.warning("%s", SafeText(problem))
 
     def close(self) -> None:
         self._pool.close()
@@ -113,7 +117,7 @@ class PostgresDatabase:
         """
 
         def ask() -> str | None:
-            with self._pool.connection() as con:
+            with self._connection() as con:
                 return migrations.expand_schema(con)
 
         with self._translate_errors():
@@ -141,12 +145,21 @@ class PostgresDatabase:
         With `again`, `work` is repeated after a transient failure; pass False if it passes rows on while it runs.
         Without `again`, `locked` may name a table that no other transaction can write to while `work` runs.
         """
+        if again and (snapshot := self.snapshots.current) is not None:
+            return work(snapshot.connection())  # `in_snapshot` retries
         with self._translate_errors():
             return _with_retries(lambda: self._read(work)) if again else self._read(work, locked)
 
+    def in_snapshot(self, work: Callable[[], T]) -> T:
+        """Call `work`, whose reads all see one snapshot. It is called again after a transient failure."""
+        if self.snapshots.current is not None:
+            return work()
+        with self._translate_errors():
+            return _with_retries(lambda: self.snapshots.run(work))
+
     def _write(self, work: Callable[[Connection], T]) -> T:
         committing: tuple[int, T] | None = None
-        with self._pool.connection() as con:
+        with self._connection() as con:
             try:
                 with _in_pipeline(con):
                     con.execute("BEGIN", prepare=False)
@@ -174,18 +187,29 @@ class PostgresDatabase:
         return result
 
     def _read(self, work: Callable[[Connection], T], locked: str | None = None) -> T:
-        with self._pool.connection() as con:
+        with self._reading(locked) as con:
+            return work(con)
+
+    @contextmanager
+    def _reading(self, locked: str | None = None) -> Generator[Connection]:
+        """Lend a connection in a transaction that cannot write."""
+        with self._connection() as con:
             try:
                 with _in_pipeline(con):
                     con.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", prepare=False)
                     if locked:  # before the snapshot, which is that of the first query
                         con.execute(f"LOCK TABLE {locked} IN EXCLUSIVE MODE".encode())
-                    result = work(con)
+                    yield con
                     con.execute("COMMIT", prepare=False)  # after a ROLLBACK psycopg drops its prepared statements
             except BaseException:
                 _roll_back(con)
                 raise
-        return result
+
+    @contextmanager
+    def _connection(self) -> Generator[Connection]:
+        with self._pool.connection() as con:
+            self.clock.measure(con)
+            yield con
 
     def _translate_errors(self) -> AbstractContextManager[None]:
         return translate_errors(self.name, self._pool.size)

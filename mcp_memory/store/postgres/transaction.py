@@ -85,6 +85,10 @@ class PostgresTransaction(Transaction):
                 self.con.close()
                 raise psycopg.OperationalError("the space has another number now")
 
+    def enter(self) -> None:
+        """Restrict the rest of the transaction to the rows of this space again, after those of another."""
+        self._enter(self.space)
+
     def _enter(self, number: int) -> None:
         """Restrict the rest of the transaction to the rows of this space; `schema` has the policy."""
         self.run("SELECT set_config('mcp_memory.space', ?, true)", str(number))

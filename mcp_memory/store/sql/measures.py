@@ -19,9 +19,8 @@ class QueueBacklog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measures:
-    """`now` is the time of the database, in ms since 1970; `turns` counts all turns that were ever stored."""
+    """`turns` counts all turns that were ever stored."""
 
-    now: int
     spaces: int
     turns: int
     tokens: int
@@ -49,5 +48,5 @@ def measure(tx: HomeTransaction) -> Measures:
             oldest=max((now - first) / 1_000 if waiting else 0.0, before.oldest if before else 0.0),
         )
     return Measures(
-        now=now, spaces=spaces, turns=int(turns), tokens=tokens, backlogs=[backlogs[kind] for kind in sorted(backlogs)]
+        spaces=spaces, turns=int(turns), tokens=tokens, backlogs=[backlogs[kind] for kind in sorted(backlogs)]
     )

@@ -73,10 +73,12 @@ def list_quarantined(
         by_person = "h.verdict IN ('released', 'kept') ORDER BY h.reviewed_at DESC"
         which = by_person if decided else "h.verdict IS NULL ORDER BY h.at DESC"
         return [_read_held(row) for row in tx.all(f"SELECT {_COLUMNS} {HELD} AND {which}, h.id LIMIT ?", limit)]
-    unique_ids = list(dict.fromkeys(ids))
-    rows = tx.all(f"SELECT {_COLUMNS} {HELD} AND h.id IN ({marks(unique_ids)})", *unique_ids)
-    by_id = {row.id: row for row in map(_read_held, rows)}
-    return [by_id[id] for id in unique_ids if id in by_id]
+
+    def read(new_ids: Sequence[str]) -> dict[str, Held]:
+        rows = tx.all(f"SELECT {_COLUMNS} {HELD} AND h.id IN ({marks(new_ids)})", *new_ids)
+        return {row.id: row for row in map(_read_held, rows)}
+
+    return list(tx.once("held", ids, read).values())
 
 
 def may_have_attacks(tx: Transaction) -> bool:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
+K = TypeVar("K")
+V = TypeVar("V")
 Value = str | int | float | bytes | None
 
 NOW = "CAST(1000 * unixepoch('now', 'subsec') AS BIGINT)"
@@ -133,10 +135,12 @@ class HomeTransaction:
     """Runs statements on rows of the home, such as spaces, tokens, spend and queues.
 
     `skip_locked` is appended to a SELECT that claims a row, so that rows claimed by other transactions are skipped.
+    `known` are the values that `once` has read in this snapshot; None outside of a snapshot, where rows may change.
     """
 
     space = 0
     skip_locked = ""
+    known: dict[str, dict[Any, Any]] | None = None
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
@@ -164,6 +168,23 @@ class HomeTransaction:
     def column(self, sql: str, *values: Value) -> list[Any]:
         """Run a statement and return the first column of all its rows."""
         return [row[0] for row in self.all(sql, *values)]
+
+    def once(self, kind: str, keys: Iterable[K], read: Callable[[list[K]], Mapping[K, V]]) -> dict[K, V]:
+        """Return values by key, in the order of the keys, as `read` returns them; keys without a value are left out.
+
+        In a snapshot, `read` gets only keys of this `kind` that were not read before. Values must not be changed.
+        """
+        unique = list(dict.fromkeys(keys))
+        known = {} if self.known is None else self.known.setdefault(kind, {})
+        if missing := [key for key in unique if key not in known]:
+            found = read(missing)
+            known.update((key, found.get(key)) for key in missing)
+        return {key: value for key in unique if (value := known[key]) is not None}
+
+    def note_known(self, kind: str, values: Mapping[Any, Any]) -> None:
+        """Let `once` return these values without reading them."""
+        if self.known is not None:
+            self.known.setdefault(kind, {}).update(values)
 
     def among(self, sql: str, members: Iterable[Value], *values: Value) -> list[Any]:
         """Run a statement that contains `IN ({})` for the members, and return its rows.
@@ -395,6 +416,21 @@ class Engine(Protocol):
 
     def read_home(self, work: Callable[Concatenate[HomeTransaction, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a function on the rows of the home."""
+        ...
+
+    def in_snapshot(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call a function, all of whose reads, in this thread, see one consistent state and share a transaction.
+
+        Rows are read once. Writes inside raise NestedCall. `work` may be called again after a transient failure.
+        """
+        ...
+
+    def end_snapshot(self) -> None:
+        """End the transaction of this thread's snapshot; the next read begins another, with a newer state.
+
+        Call it before a long wait, as for a model, since the snapshot holds a connection. Without a snapshot it does
+        nothing.
+        """
         ...
 
     def write_home(self, work: Callable[Concatenate[HomeTransaction, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:

@@ -9,8 +9,8 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from functools import cached_property
-from typing import Any, Literal
+from functools import cached_property, partial
+from typing import Any, Literal, NamedTuple
 
 from mcp_memory.core.types import NewTurn, Role, SessionInfo, Turn
 from mcp_memory.store.evidence import evidence_hash
@@ -382,15 +382,17 @@ def _journal_lines(tx: Transaction, which: str, *values: Value) -> Iterator[byte
 
 def by_ids(tx: Transaction, ids: Iterable[str]) -> list[Turn]:
     """Return turns that exist and are not forgotten, in the order of `ids`."""
-    numbers = numbers_of(ids, "t")
+    return list(tx.once("turn", numbers_of(ids, "t"), partial(_by_numbers, tx)).values())
+
+
+def _by_numbers(tx: Transaction, numbers: Sequence[int]) -> dict[int, Turn]:
     # Join order: the rows first. With old statistics PostgreSQL may underestimate the number of turns.
     rows = tx.all(
         f"WITH r AS MATERIALIZED (SELECT * FROM turn WHERE space = :space AND id IN ({marks(numbers)}) AND tombstone"
         f" IS NULL) SELECT {_COLUMNS} FROM r JOIN session s ON s.space = r.space AND s.id = r.session",
         *numbers,
     )
-    turns = {turn.id: turn for turn in map(_turn, rows)}
-    return [turns[id] for id in (f"t{n}" for n in dict.fromkeys(numbers)) if id in turns]
+    return {number_of(turn.id, "t"): turn for turn in map(_turn, rows)}
 
 
 def session_turns(tx: Transaction, session: str, *, start: int = 0, limit: int = 100) -> list[Turn]:
@@ -419,19 +421,62 @@ def list_turns(tx: Transaction, *, filters: Filters, after: str | None = None, l
 
 def context_windows(tx: Transaction, ids: Iterable[str], *, around: int) -> list[Turn]:
     """Return these turns and up to `around` turns before and after each, every turn once, session by session."""
-    numbers = numbers_of(ids, "t")
-    if not numbers:
-        return []
+    rows = _windows(tx, dict.fromkeys(numbers_of(ids, "t"), around)).values()
+    return [turn for _, turn in sorted(rows, key=lambda row: (row.session, row.turn.position))]
+
+
+def read_ahead(tx: Transaction, reach: Mapping[str, int]) -> None:
+    """Read turns that a snapshot will need, each with as many turns before and after it as `reach` says, at once."""
+    if tx.known is not None:
+        _windows(tx, {number_of(id, "t"): around for id, around in reach.items()})
+
+
+class _WindowRow(NamedTuple):
+    """A turn of a window, and the number of its session."""
+
+    session: int
+    turn: Turn
+
+
+def _windows(tx: Transaction, reach: Mapping[int, int]) -> dict[int, _WindowRow]:
+    """Return the rows of several windows by number; in a snapshot, only windows that were not read before are read."""
+    known: dict[int, tuple[int, dict[int, _WindowRow]]]
+    known = {} if tx.known is None else tx.known.setdefault("window", {})
+    missing = {number: around for number, around in reach.items() if known.get(number, (-1,))[0] < around}
+    rows = {number_of(row.turn.id, "t"): row for row in _read_windows(tx, missing)} if missing else {}
+    tx.note_known("turn", {number: row.turn for number, row in rows.items()})
+    if tx.known is not None:
+        for number in missing.keys() & rows.keys():  # the window of a forgotten turn does not follow from the rows
+            known[number] = missing[number], _window(rows, number, missing[number])
+    for number in reach.keys() - missing.keys():
+        rows |= _window(known[number][1], number, reach[number])
+    return rows
+
+
+def _window(rows: Mapping[int, _WindowRow], number: int, around: int) -> dict[int, _WindowRow]:
+    """Return those of the rows that are in the window of a turn."""
+    session, own = rows[number]
+    return {
+        other: row
+        for other, row in rows.items()
+        if row.session == session
+        and abs(row.turn.position - own.position) <= around
+        and (row.turn.role != "note" or other == number)
+    }
+
+
+def _read_windows(tx: Transaction, reach: Mapping[int, int]) -> Iterator[_WindowRow]:
     # Join order: the hits first, so that each window is one range scan in the index of its session.
     rows = tx.all(
-        f"SELECT DISTINCT {_COLUMNS}, r.session FROM (VALUES {', '.join(['(?)'] * len(numbers))}) hits"
+        f"SELECT DISTINCT r.session, {_COLUMNS} FROM (VALUES {', '.join(['(?, ?)'] * len(reach))}) hits"
         " CROSS JOIN turn h ON h.space = :space AND h.id = hits.column1 CROSS JOIN turn r"
-        " ON r.space = h.space AND r.session = h.session AND r.position BETWEEN h.position - ? AND h.position + ?"
+        " ON r.space = h.space AND r.session = h.session"
+        " AND r.position BETWEEN h.position - hits.column2 AND h.position + hits.column2"
         " JOIN session s ON s.space = r.space AND s.id = r.session"
-        " WHERE r.tombstone IS NULL AND (r.role <> 'note' OR r.id = h.id) ORDER BY r.session, r.position",
-        *(*numbers, around, around),
+        " WHERE r.tombstone IS NULL AND (r.role <> 'note' OR r.id = h.id)",
+        *(value for pair in reach.items() for value in pair),
     )
-    return [_turn(row[:-1]) for row in rows]
+    return (_WindowRow(session, _turn(columns)) for session, *columns in rows)
 
 
 def sessions(
