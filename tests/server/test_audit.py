@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
+import anyio.to_thread
 import pytest
 from click.testing import CliRunner
 from mcp import Client
@@ -247,9 +248,9 @@ def test_a_log_in_a_folder_that_does_not_exist_is_refused(tmp_path: Path) -> Non
 
 async def test_lines_are_dated_by_the_clock_of_the_memory(home: Path, log: Path) -> None:
     async with open_memory(home=home, embedder="none", now=FixedClock(datetime(2030, 1, 1, tzinfo=UTC))):
-        line()
+        await anyio.to_thread.run_sync(line)
     async with open_memory(home=home, embedder="none"):
-        line()
+        await anyio.to_thread.run_sync(line)
     first, second = (datetime.fromisoformat(entry["at"]) for entry in lines_of(log))
     assert first == datetime(2030, 1, 1, tzinfo=UTC)
     assert second.year < 2030

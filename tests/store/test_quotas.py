@@ -51,7 +51,7 @@ def offload(store: Store, data: bytes) -> None:
 def test_a_call_that_would_exceed_a_quota_stores_nothing_and_says_what_to_do(store: Store) -> None:
     put(store, "turns", 3)
     append(store, "one", "two")
-    with pytest.raises(NoRoom, match=r"may hold 3 turns\. Nothing was stored\..*mcp-memory space quota"):
+    with pytest.raises(NoRoom, match=r"quota of turns\. Nothing was stored\..*mcp-memory status"):
         append(store, "three", "four")
     assert quotas(store) == [Quota(what="turns", most=3, used=2)]
     append(store, "three")
@@ -76,7 +76,7 @@ def test_bytes_are_those_of_turns_and_results_until_they_are_purged(store: Store
     put(store, "bytes", 100)
     append(store, "caf\u00e9")
     offload(store, b"x" * 60)
-    with pytest.raises(NoRoom, match="100 bytes"):
+    with pytest.raises(NoRoom, match="quota of bytes"):
         offload(store, b"y" * 60)
     assert quotas(store) == [Quota(what="bytes", most=100, used=65)]
     tombstone = store.write("work", tombstone_rows.forget, ["t1"], reason="", now=NOON)

@@ -134,15 +134,15 @@ _FUNCTIONS = f"""
 QUOTA_USED_UP = "MM100"
 QUOTAS = f"""
     CREATE FUNCTION use_quota(of_space bigint, turns bigint, bytes bigint) RETURNS void LANGUAGE plpgsql AS $$
-        DECLARE full_quota record;
+        DECLARE full_quota text;
         BEGIN
             UPDATE quota q SET used = q.used + CASE q.what WHEN 'turns' THEN turns ELSE bytes END
                 WHERE q.space = of_space AND q.what IN ('turns', 'bytes');
             IF FOUND THEN
-                SELECT q.what, q.most INTO full_quota FROM quota q WHERE q.space = of_space AND q.used > q.most
+                SELECT q.what INTO full_quota FROM quota q WHERE q.space = of_space AND q.used > q.most
                     AND (q.what = 'turns' AND turns > 0 OR q.what = 'bytes' AND bytes > 0);
                 IF FOUND THEN
-                    RAISE 'quota % %', full_quota.what, full_quota.most USING ERRCODE = '{QUOTA_USED_UP}';
+                    RAISE 'quota %', full_quota USING ERRCODE = '{QUOTA_USED_UP}';
                 END IF;
             END IF;
         END $$;

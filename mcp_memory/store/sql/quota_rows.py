@@ -30,7 +30,7 @@ _STORED = {
     "bytes": "SELECT (SELECT coalesce(sum(octet_length(content)), 0) FROM turn WHERE space = :space)"
     " + (SELECT coalesce(sum(bytes), 0) FROM ref WHERE space = :space AND purged_at IS NULL)",
 }
-_FAILURE = re.compile(r"quota (turns|bytes) (\d+)")
+_FAILURE = re.compile(r"\bquota (turns|bytes)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,8 +103,8 @@ def quota_error(message: str) -> NoRoom | None:
     if found is None:
         return None
     return NoRoom(
-        f"The quota of this space is used up: it may hold {int(found[2]):,} {found[1]}. Nothing was stored. Purge what"
-        " is no longer needed (`mcp-memory forget`, then `purge`), or ask for more: `mcp-memory space quota`."
+        f"This space has used up its quota of {found[1]}. Nothing was stored. Purge what is no longer needed"
+        " (`mcp-memory forget`, then `purge`), or ask the operator for more. `mcp-memory status` shows the quota."
     )
 
 
