@@ -83,7 +83,7 @@ STEPS: list[Step] = [
     Step(name="0002-keyed-identifiers", expand=_key_identifiers, backfill=_key_late_identifiers),
     Step(name="0003-labels", expand=_add_labels),
     Step(name="0004-projects", expand=_add_projects),
-    Step(name="0005-quotas", expand=_add_quotas),
+    Step(name="0006-quotas", expand=_add_quotas),
 ]
 
 _NEW_TABLE = """
