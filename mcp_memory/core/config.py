@@ -130,6 +130,12 @@ class Settings(BaseModel):
     oauth_space_claim: str | None = _setting(
         None, "Claim that names the space; without it each user has a separate space"
     )
+    metrics_token: str | None = _setting(
+        None, "Bearer token for the metrics at `/metrics`; without it there are none", repr=False
+    )
+    audit_log: str | None = _setting(
+        None, "Audit log of requests and commands, a file or `stderr`; without it there is none"
+    )
     hooks_idle_hours: float = _setting(
         12, "Hours without an event after which the process that answers hooks ends", gt=0, le=8760
     )

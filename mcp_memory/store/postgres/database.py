@@ -83,8 +83,8 @@ class PostgresDatabase:
         self.commits = Commits()
         self._timeout = timeout
         self._conninfo = _conninfo(url)
-        self._pool = Pool(self._conninfo, size=connections, wait=_WAIT, equip=equip)
         self._probes = Pool(self._conninfo, size=1, wait=_WAIT, equip=equip)
+        self._pool = Pool(self._conninfo, size=connections, wait=_WAIT, equip=equip)
         self._write_places = max(1, connections - _FOR_READS)
         self._writers = BoundedSemaphore(self._write_places)
         self.snapshots = Snapshots(lambda: self._reading(self._deadline()))
@@ -199,9 +199,11 @@ class PostgresDatabase:
                     if not con.has_warned:
                         self.commits.note_confirmed(mark, time.monotonic() - sent)
                         return result
-                except (errors.ReadOnlySqlTransaction, errors.UndefinedTable) as error:
+                except (errors.ReadOnlySqlTransaction, errors.UndefinedTable, errors.InsufficientPrivilege) as error:
                     # The server became a standby, and a new connection may find the primary; or a model's vectors were
-                    # dropped, whose tables it would not know.
+                    # dropped, whose tables it would not know; or a space was deleted, whose number it would not know.
+                    if isinstance(error, errors.InsufficientPrivilege) and "row-level security" not in str(error):
+                        raise
                     con.close()
                     raise psycopg.OperationalError(str(error)) from None
                 except BaseException as error:

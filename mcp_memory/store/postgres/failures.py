@@ -16,6 +16,8 @@ from mcp_memory.core.errors import InvalidInput, McpMemoryError, NoRoom, StoreUn
 from mcp_memory.store.postgres.commits import Unconfirmed
 from mcp_memory.store.postgres.deadlines import NoAnswer
 from mcp_memory.store.postgres.pool import PoolExhausted
+from mcp_memory.store.postgres.schema import QUOTA_USED_UP
+from mcp_memory.store.sql.quota_rows import quota_error
 
 CREATE = "createdb -E UTF8 --locale=C.UTF-8 -T template0"
 
@@ -86,6 +88,8 @@ def _error_for(error: psycopg.Error, name: str, timeout: float, nothing: str) ->
             return StoreUnavailable(
                 f"{name} did not answer within {timeout:g} s.{nothing} Try again; if it goes on, look at that server."
             )
+        case _ if error.sqlstate == QUOTA_USED_UP:
+            return quota_error(str(error))
         case errors.DiskFull():
             return NoRoom(f"The disk of {name} is full ({reason}).{nothing} Free space on the server.")
         case errors.ProgramLimitExceeded():
