@@ -160,18 +160,21 @@ class PostgresServer:
         if not self._killed.exists():
             self.control("-m", "immediate", "stop")
 
+    def beside(self) -> PostgresServer:
+        """Return a server on another port with an empty folder, in which there is no data directory yet."""
+        folder = self.folder / f"standby{next(self.names)}"
+        run("mkdir", folder)
+        port = _free_port()
+        return replace(self, port=port, folder=folder, options=self.options.replace(f"'{self.port}'", f"'{port}'"))
+
     @contextmanager
     def standby(self) -> Generator[PostgresServer]:
         """Start a standby, which ends and is deleted with the block; from now on commits wait for it."""
-        folder = self.folder / f"standby{next(self.names)}"
-        run("mkdir", folder)
+        standby = self.beside()
         run(
             *(self.binaries / "pg_basebackup", "-h", "127.0.0.1", "-p", str(self.port), "-U", "postgres"),
-            *("-D", folder / "data", "-R", "-X", "stream", "-c", "fast", "--no-sync"),
+            *("-D", standby.folder / "data", "-R", "-X", "stream", "-c", "fast", "--no-sync"),
         )
-        port = _free_port()
-        options = self.options.replace(f"port='{self.port}'", f"port='{port}'")
-        standby = replace(self, port=port, folder=folder, options=options)
         standby.start()
         try:
             with psycopg.connect(self.url(), autocommit=True) as con:
