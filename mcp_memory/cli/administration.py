@@ -326,7 +326,12 @@ def migrate(role: str | None, contract: bool) -> None:
     print_answer({"done": [{"step": step, "phase": phase} for step, phase in done], "granted": role}, lines)
 
 
-_PHASES = {"expand": "tables added", "backfill": "old rows computed", "contract": "older versions are refused now"}
+_PHASES = {
+    "expand": "tables added",
+    "backfill": "old rows computed",
+    "contract": "older versions are refused now",
+    "set": "timeouts and the planner's settings set for the database",
+}
 T = TypeVar("T")
 
 

@@ -11,7 +11,6 @@ import sys
 import tempfile
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -295,7 +294,7 @@ def _import(sources: Sequence[Source], asked: ImportOptions, report: _ImportSumm
                         report.add(log.report(str(source.path), "stored" if log.turns or log.kept else "known"))
                         continue
                     with progress_bars(source.name) as progress:
-                        done = await import_file(memory, source, asked, now=datetime.now(UTC), progress=progress)
+                        done = await import_file(memory, source, asked, now=memory.now(), progress=progress)
                     report.add(done)
 
     anyio.run(visit)

@@ -10,7 +10,8 @@ address. The response is the same for an unknown space and for a space of anothe
 
 Probes of load balancers and orchestrators need no token and reveal nothing else. `/livez` answers 200 while the
 process runs. `/readyz` answers 200 if the store answers a query and has this program's schema, else 503; the reason is
-in the log. The store is queried at most once a second, whoever asks.
+in the log. Its body says if the clock of this machine is wrong. The store is queried at most once a second, whoever
+asks.
 """
 
 from __future__ import annotations
@@ -356,6 +357,7 @@ class ConcurrencyLimit:
 
 _LIVE, _READY = "/livez", "/readyz"
 _READY_CACHE_SECONDS = 1.0
+_PROBED = {"Cache-Control": "no-store", "Content-Type": "text/plain; charset=utf-8"}
 
 
 class Probes:
@@ -364,13 +366,15 @@ class Probes:
         self._lock = anyio.Lock()
         self._asked_at = float("-inf")
         self._is_ready = False
+        self._note: str | None = None
 
     async def answer(self, scope: Scope) -> Response | None:
         """Return the response to a probe; None for other requests."""
         if scope["path"] not in (_LIVE, _READY) or scope["method"] not in ("GET", "HEAD"):
             return None
         is_ok = scope["path"] == _LIVE or await self._ready()
-        return Response(status_code=200 if is_ok else 503, headers={"Cache-Control": "no-store"})
+        note = self._note if scope["path"] == _READY else None
+        return Response(note, status_code=200 if is_ok else 503, headers=_PROBED)
 
     async def _ready(self) -> bool:
         async with self._lock:
@@ -381,7 +385,9 @@ class Probes:
 
     async def _ask(self) -> bool:
         try:
-            reason = await (await self._memory()).not_ready()
+            memory = await self._memory()
+            reason = await memory.not_ready()
+            self._note = memory.clock_problem()
         except McpMemoryError as error:
             reason = str(error)
         if reason is not None:

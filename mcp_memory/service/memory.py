@@ -18,7 +18,7 @@ import secrets
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import lru_cache, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -100,8 +100,8 @@ async def open_memory(
 ) -> AsyncGenerator[Memory]:
     """Open a store and yield its verbs. At the end of the block, stop the background work and close the store.
 
-    `overrides` are settings by name (`home=…`, `space=…`); `now`, `embedder` and `llm` replace the clock and the
-    configured models (a string is the setting). `what` is the purpose shown to other processes. Raises InvalidInput
+    `overrides` are settings by name (`home=…`, `space=…`); `now`, `embedder` and `llm` replace the store's clock and
+    the configured models (a string is the setting). `what` is the purpose shown to other processes. Raises InvalidInput
     for invalid settings, StoreUnavailable if the store cannot be opened.
 
     With the setting `server`, the verbs are those that a server offers to other machines (`service.remote`).
@@ -115,7 +115,7 @@ async def open_memory(
             yield remote
         return
     models = [None if isinstance(value, str) else value for value in names.values()]
-    build = partial(_build, chosen, now or (lambda: datetime.now(UTC)), *models, what)
+    build = partial(_build, chosen, now, *models, what)
     parts = await anyio.to_thread.run_sync(build)
     try:
         memory, personal = Memory(parts), parts.settings.personal_space
@@ -137,7 +137,11 @@ def _choose_settings(settings: Settings | None, overrides: dict[str, Any]) -> Se
 
 
 def _build(
-    settings: Settings, now: Callable[[], datetime], embedder: Embedder | None, llm: LLM | None, what: str
+    settings: Settings,
+    now: Callable[[], datetime] | None,
+    embedder: Embedder | None,
+    llm: LLM | None,
+    what: str,
 ) -> Parts:
     """Open the store, load the configured models and start the background threads."""
     from mcp_memory.core.process_registry import register
@@ -170,6 +174,7 @@ def _build(
         if process:
             process.close()
         raise
+    now = now or store.clock.now
     model = MeteredModel(llm, StoreLedger(store), settings, now=now, others=others) if llm else None
     indexing = Indexing(
         store,
@@ -266,7 +271,6 @@ def _close(parts: Parts) -> None:
         parts.worker.close()
     parts.indexing.close()
     parts.recall_log.close()
-    parts.search.close()
     parts.store.close()
     if parts.process:
         parts.process.close()
