@@ -50,9 +50,10 @@ _RECHECK_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiClient:
-    """An authenticated client. The first of its `spaces` is the default."""
+    """An authenticated client. The first of its `spaces` is the default. `name` is its name in the audit log."""
 
     who: str
+    name: str
     spaces: tuple[str, ...]
     right: Right
     is_owner: bool = False
@@ -80,7 +81,7 @@ class Credentials:
         """
         self._configured_token = settings.token
         self._claim = settings.oauth_space_claim
-        self._owner = ApiClient(who="", spaces=(settings.space,), right="admin", is_owner=True)
+        self._owner = ApiClient(who="", name="owner", spaces=(settings.space,), right="operator", is_owner=True)
         self.memory = memory
         self.issuer = oauth.configured_issuer(settings)
         self._requires_token = reachable or bool(self._configured_token) or self.issuer is not None
@@ -112,7 +113,7 @@ class Credentials:
         if right is None or not spaces:
             raise InsufficientScope
         who = f"oauth {sha256(oauth.token_user(claims).encode()).hexdigest()[:20]}"
-        return ApiClient(who=who, spaces=spaces, right=right, until=int(claims["exp"]))
+        return ApiClient(who=who, name=f"oauth {claims['sub']}", spaces=spaces, right=right, until=int(claims["exp"]))
 
     async def is_valid(self, client: ApiClient) -> bool:
         """Return whether the token of an admitted client is still valid."""
@@ -156,7 +157,14 @@ class Credentials:
 
 
 def _client_of(token: Token) -> ApiClient:
-    return ApiClient(who=f"token {token.id}", spaces=token.spaces, right=token.right, token=token.id)
+    return ApiClient(
+        who=f"token {token.id}",
+        name=f"token {token.id} {token.name}",
+        spaces=token.spaces,
+        right=token.right,
+        is_owner=token.right == "operator",
+        token=token.id,
+    )
 
 
 # --- wrong tokens and too many requests ---
@@ -351,5 +359,6 @@ def _reader_of(client: ApiClient, proof: str) -> Reader:
         right=client.right,
         is_owner=client.is_owner,
         who=client.who,
+        name=client.name,
         proof=proof,
     )

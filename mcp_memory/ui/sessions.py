@@ -51,6 +51,8 @@ class Reader:
     who: str = ""
     proof: str = ""
     """What `Authenticator.resume` needs to check the credential again; the cookie contains it in readable form."""
+    name: str = ""
+    """The client's name in the audit log; empty for the user of this machine."""
 
     def may_see(self, space: str) -> bool:
         return self.spaces is None or space in self.spaces

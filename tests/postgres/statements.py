@@ -22,7 +22,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
-_QUIET_S = 0.5  # longer than the pause after which background threads begin to work
+_QUIET_S = 1.0  # longer than background threads pause between two steps
 _SETTLING_S = 30.0
 _BOUNDS = {"BEGIN", "COMMIT", "ROLLBACK"}
 _SPECIAL = {80877102, 80877103, 80877104}  # requests for a cancellation, TLS and GSSAPI, before the start message
@@ -71,7 +71,7 @@ class Wire:
                 self._sent = None
 
     def settle(self) -> None:
-        """Wait until nothing has been sent for half a second: background threads have done their work."""
+        """Wait until nothing has been sent for a second: background threads have done their work."""
         latest = time.monotonic() + _SETTLING_S
         while (quiet := time.monotonic() - self._last) < _QUIET_S:
             if time.monotonic() > latest:
@@ -96,21 +96,20 @@ class Wire:
                 self._sent.round_trips += 1
 
     def connect(self, client: socket.socket) -> None:
-        try:
-            server = socket.create_connection(("127.0.0.1", self.server_port))
-        except OSError:
-            client.close()
-            return
-        for end in (client, server):
-            end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        messages = _Messages(self)
-        for source, target, read in ((client, server, messages.read), (server, client, None)):
-            threading.Thread(target=self._pass_on, args=(source, target, read), daemon=True).start()
+        """Pass on what a client and the server send, until one of them closes the connection."""
+        with client, suppress(OSError), socket.create_connection(("127.0.0.1", self.server_port)) as server:
+            for end in (client, server):
+                end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            answers = threading.Thread(target=self._pass_on, args=(server, client, None), daemon=True)
+            answers.start()
+            self._pass_on(client, server, _Messages(self).read)
+            answers.join()
 
     def _pass_on(self, source: socket.socket, target: socket.socket, read: Callable[[bytes], None] | None) -> None:
         late: queue.SimpleQueue[tuple[float, bytes]] = queue.SimpleQueue()
+        sender = threading.Thread(target=_send_late, args=(late, target), daemon=True)
         if self.delay:
-            threading.Thread(target=_send_late, args=(late, target), daemon=True).start()
+            sender.start()
         with suppress(OSError):
             while data := source.recv(65_536):
                 if read is not None:
@@ -121,8 +120,9 @@ class Wire:
                     target.sendall(data)
         if self.delay:
             late.put((0.0, b""))
-        else:
-            _end(target)
+            sender.join()
+        with suppress(OSError):
+            target.shutdown(socket.SHUT_RDWR)
 
 
 def _send_late(late: queue.SimpleQueue[tuple[float, bytes]], target: socket.socket) -> None:
@@ -130,12 +130,6 @@ def _send_late(late: queue.SimpleQueue[tuple[float, bytes]], target: socket.sock
         while (item := late.get())[1]:
             time.sleep(max(0.0, item[0] - time.monotonic()))
             target.sendall(item[1])
-    _end(target)
-
-
-def _end(target: socket.socket) -> None:
-    with suppress(OSError):
-        target.shutdown(socket.SHUT_RDWR)
 
 
 class _Messages:
@@ -198,7 +192,7 @@ def wire_to(server_port: int, *, delay: float = 0.0) -> Generator[Wire]:
         def listen() -> None:
             with suppress(OSError):  # closed
                 while True:
-                    wire.connect(listener.accept()[0])
+                    threading.Thread(target=wire.connect, args=(listener.accept()[0],), daemon=True).start()
 
         threading.Thread(target=listen, daemon=True).start()
         try:
