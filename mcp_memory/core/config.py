@@ -39,6 +39,12 @@ class Settings(BaseModel):
         repr=False,
         pattern=r"^postgres(ql)?://",
     )
+    store_reads: str | None = _setting(
+        None,
+        "Standbys of that database, `postgresql://…`, which answer recalls and searches while they are up to date",
+        repr=False,
+        pattern=r"^postgres(ql)?://",
+    )
     objects: str | None = _setting(
         None,
         "Bucket for the tool results of such a memory, `s3://BUCKET/PREFIX`; default: in the database",

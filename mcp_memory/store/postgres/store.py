@@ -48,14 +48,17 @@ _LONG: set[Callable[..., object]] = {
 """Writes of any number of rows. Only each of their answers has a deadline, and the COMMIT."""
 
 
-def open_store(url: str, objects: str | None = None, *, timeout: float = CALL_SECONDS) -> PostgresStore:
+def open_store(
+    url: str, objects: str | None = None, *, timeout: float = CALL_SECONDS, reads: str | None = None
+) -> PostgresStore:
     """Open the store in a database and bring its schema up to date.
 
     `objects`: the bucket that new tool results go to, `s3://BUCKET/PREFIX`; None for the database itself. `timeout`:
-    how many seconds a call may take. Raises StoreUnavailable if the database cannot be used or a move into it is
-    unfinished, NewerHome if a newer version has contracted it, and InvalidInput for a wrong bucket.
+    how many seconds a call may take. `reads`: the URL of standbys for the reads of snapshots. Raises StoreUnavailable
+    if the database cannot be used or a move into it is unfinished, NewerHome if a newer version has contracted it, and
+    InvalidInput for a wrong bucket.
     """
-    database = PostgresDatabase(url, timeout=timeout)
+    database = PostgresDatabase(url, timeout=timeout, reads=reads)
     try:
         if database.read(is_unfinished):
             raise moving.unfinished_error(database.name)
