@@ -16,6 +16,7 @@ import random
 import time
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import psycopg
@@ -25,7 +26,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from mcp_memory.core import telemetry
 from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.core.logs import SafeText
-from mcp_memory.store.postgres import migrations
+from mcp_memory.store.postgres import migrations, row_security
+from mcp_memory.store.postgres.access import Access, enter, give_access, key_of, read_key
 from mcp_memory.store.postgres.commits import Commits, was_committed
 from mcp_memory.store.postgres.connection import equip
 from mcp_memory.store.postgres.failures import has_failed, is_transient, name_of, translate_errors
@@ -74,22 +76,30 @@ class PostgresDatabase:
     None. `problems` describes settings of the server that risk the loss or exposure of data.
     """
 
-    def __init__(self, url: str, *, connections: int = _CONNECTIONS, ask_for: float = _ASK_FOR) -> None:
+    def __init__(
+        self, url: str, *, key: str | None = None, connections: int = _CONNECTIONS, ask_for: float = _ASK_FOR
+    ) -> None:
         """Connect to the database.
 
         Raises StoreUnavailable if it cannot be used, and NewerHome if a newer version has contracted it.
 
-        `ask_for` is how many seconds to wait for the outcome of an unanswered COMMIT.
+        `key` is the setting `store_key`; a user who owns the tables reads a key from the database instead. `ask_for` is
+        how many seconds to wait for the outcome of an unanswered COMMIT.
         """
         self.name = name_of(url)
         self._conninfo = _conninfo(url)
-        self._pool = Pool(self._conninfo, size=connections, wait=_WAIT, equip=equip)
+        self._pool = Pool(self._conninfo, size=connections, wait=_WAIT, equip=self._equip)
+        self._access = Access(key=key_of(key) if key else None, version=migrations.STEPS[-1].number)
         self._commits = Commits()
         self._ask_for = ask_for
         with self._translate_errors():
             try:
                 with self._pool.connection() as con:
                     self.read_only = migrations.expand_schema(con)
+                    if self._access.key is None:
+                        self._access = replace(self._access, key=read_key(con))
+                        self._equip(con)
+                    next(enter(con, None, "read"))  # refuses a wrong key
                     self.problems = _problems(con)
                     if self.read_only is None:
                         self._commits.forget_old(con)
@@ -98,6 +108,10 @@ class PostgresDatabase:
                 raise
         for problem in self.problems:
             logger.warning(SafeText(problem))
+
+    def _equip(self, con: Connection) -> None:
+        equip(con)
+        give_access(con, self._access)
 
     def close(self) -> None:
         self._pool.close()
@@ -110,7 +124,8 @@ class PostgresDatabase:
 
         def ask() -> str | None:
             with self._pool.connection() as con:
-                return migrations.expand_schema(con)
+                self.read_only = migrations.expand_schema(con)
+                return self.read_only
 
         with self._translate_errors():
             return _with_retries(ask)
@@ -200,6 +215,16 @@ def migrate(url: str, *, role: str | None = None, contract: bool = False) -> lis
         if role is not None:
             migrations.grant(con, role)
         return done
+
+
+def give_key(url: str, role: str, key: str | None = None) -> str | None:
+    """Let a role enter spaces with a key, or with a new one if it has none; return a new key.
+
+    `url` is that of the owner. The key that the role had before is valid until the next change. Raises
+    StoreUnavailable if the database cannot be used.
+    """
+    with translate_errors(name_of(url), 1), psycopg.connect(_conninfo(url)) as con:
+        return row_security.give_key(con, role, key)
 
 
 def _conninfo(url: str) -> str:

@@ -12,7 +12,8 @@ import psycopg
 from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
 
-from mcp_memory.core.errors import InvalidInput, McpMemoryError, NoRoom, StoreUnavailable
+from mcp_memory.core.errors import InvalidInput, McpMemoryError, NewerHome, NoRoom, StoreUnavailable
+from mcp_memory.store.postgres.access import NOT_ENTERED, TOO_OLD_TO_READ, TOO_OLD_TO_WRITE, WRONG_PROOF
 from mcp_memory.store.postgres.commits import Unknown
 from mcp_memory.store.postgres.pool import PoolExhausted
 
@@ -40,6 +41,8 @@ def is_transient(error: psycopg.Error) -> bool:
     """Return whether a failed transaction may succeed when it is retried at once."""
     if error.sqlstate is None:  # no answer of the server: the connection was lost, or none could be opened
         return isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError))
+    if error.sqlstate == NOT_ENTERED:  # it began before the database was contracted to this version
+        return True
     return isinstance(error, (*_CONFLICTS, *_SERVER_GONE)) or error.sqlstate.startswith("08")
 
 
@@ -79,6 +82,21 @@ def translate_errors(name: str, pool_size: int) -> Generator[None]:
 def _error_for(error: psycopg.Error, name: str) -> McpMemoryError | None:
     reason = " ".join(str(error).split("\n", 1)[0].split())[:200]
     match error:
+        case _ if error.sqlstate == WRONG_PROOF:
+            return StoreUnavailable(
+                f"{name} does not accept the key of this server ({reason}). Set MCP_MEMORY_STORE_KEY to the key that"
+                " `mcp-memory migrate --grant USER` printed for this user, or give the user a key with it."
+            )
+        case _ if error.sqlstate == TOO_OLD_TO_WRITE:
+            return StoreUnavailable(
+                f"{name} can only be read: schema {reason} can be written by newer versions only. Nothing was written."
+                " Upgrade this mcp-memory."
+            )
+        case _ if error.sqlstate == TOO_OLD_TO_READ:
+            return NewerHome(
+                f"{name} was upgraded by a newer mcp-memory (schema {reason}). Nothing was changed. Upgrade this"
+                " program in the way that you installed it."
+            )
         case errors.DiskFull():
             return NoRoom(f"The disk of {name} is full ({reason}). Nothing was written; free space on the server.")
         case errors.ProgramLimitExceeded():

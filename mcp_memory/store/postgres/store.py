@@ -35,14 +35,15 @@ T = TypeVar("T")
 Connection = psycopg.Connection[Any]
 
 
-def open_store(url: str, objects: str | None = None) -> PostgresStore:
+def open_store(url: str, objects: str | None = None, *, key: str | None = None) -> PostgresStore:
     """Open the store in a database and bring its schema up to date.
 
-    `objects`: the bucket that new tool results go to, `s3://BUCKET/PREFIX`; None for the database itself. Raises
-    StoreUnavailable if the database cannot be used or a move into it is unfinished, NewerHome if a newer version has
-    contracted it, and InvalidInput for a wrong bucket.
+    `objects`: the bucket that new tool results go to, `s3://BUCKET/PREFIX`; None for the database itself. `key` is the
+    setting `store_key`, which the owner of the tables does not need. Raises StoreUnavailable if the database cannot be
+    used or a move into it is unfinished, NewerHome if a newer version has contracted it, and InvalidInput for a wrong
+    bucket.
     """
-    database = PostgresDatabase(url)
+    database = PostgresDatabase(url, key=key)
     try:
         if database.read(is_unfinished):
             raise moving.unfinished_error(database.name)
@@ -113,7 +114,7 @@ class PostgresStore:
         return self._db.read(lambda con: work(home_transaction(con), *args, **kwargs))
 
     def write_home(self, work: Callable[Concatenate[HomeTransaction, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self._db.write(lambda con: work(home_transaction(con), *args, **kwargs))
+        return self._db.write(lambda con: work(home_transaction(con, writing=True), *args, **kwargs))
 
     def export_rows(self, spaces: Sequence[str], take: exporting.Take) -> None:
         self._db.read(
