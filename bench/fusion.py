@@ -120,7 +120,6 @@ def _cases(name: str, number: int, haystack: Haystack) -> list[Case]:
                     sessions=[session for _, session in ids],
                 )
             )
-        search.close()
         store.close()
     return cases
 

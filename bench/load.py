@@ -59,7 +59,7 @@ class _Call:
 
 
 @contextmanager
-def _server(command: Sequence[str], env: dict[str, str], log: Path, path: str) -> Generator[tuple[str, int]]:
+def running_server(command: Sequence[str], env: dict[str, str], log: Path, path: str) -> Generator[tuple[str, int]]:
     """Start a server; yield its address and process id. Raises unless it ends by itself when it is asked to."""
     with log.open("w", encoding="utf-8") as told:
         process = subprocess.Popen(command, env=env, stderr=told, stdout=told)
@@ -152,12 +152,12 @@ def loaded(
         bare = [sys.executable, "-P", str(Path(__file__).with_name("bare_server.py")), "0"]
         floor: list[_Call] = []
         if floor_seconds:
-            with _server(bare, env, Path(folder, "bare.log"), "/mcp") as (url, _):
+            with running_server(bare, env, Path(folder, "bare.log"), "/mcp") as (url, _):
                 seconds = min(floor_seconds, minutes * 60)
                 _ask(url, seconds=seconds, tool="conversation_search", calls=floor, **given)
         log = Path(folder, "ours.log")
         ours = [sys.executable, "-m", "mcp_memory", "serve", "--transport", "http", "--port", "0", "--no-token"]
-        url, pid = stack.enter_context(_server(ours, env | {"MCP_MEMORY_HOME": str(home)}, log, "/mcp"))
+        url, pid = stack.enter_context(running_server(ours, env | {"MCP_MEMORY_HOME": str(home)}, log, "/mcp"))
         calls: list[_Call] = []
         samples: list[dict[str, Any]] = []
         stop = threading.Event()

@@ -263,7 +263,6 @@ def _touch(url: str) -> None:
                 cursor=None,
                 at=datetime.now(UTC),
             )
-        search.close()
         print(memory_of(os.getpid()).get("VmRSS", 0.0))
 
 

@@ -333,7 +333,12 @@ def migrate(role: str | None, contract: bool) -> None:
     print_answer(answer, lines)
 
 
-_PHASES = {"expand": "tables added", "backfill": "old rows computed", "contract": "older versions are refused now"}
+_PHASES = {
+    "expand": "tables added",
+    "backfill": "old rows computed",
+    "contract": "older versions are refused now",
+    "set": "timeouts and the planner's settings set for the database",
+}
 T = TypeVar("T")
 
 

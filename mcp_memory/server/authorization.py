@@ -30,10 +30,14 @@ GRANT = "mcp_memory.grant"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """Rights of a request. `who` distinguishes clients; a `space` of None is the configured space."""
+    """Rights of a request. `who` distinguishes clients; a `space` of None is the configured space.
+
+    `personal` is the space of the personal memory to use beside it.
+    """
 
     who: str = ""
     space: str | None = None
+    personal: str | None = None
     right: Right = "admin"
     is_owner: bool = False
 

@@ -10,7 +10,8 @@ address. The response is the same for an unknown space and for a space of anothe
 
 Probes of load balancers and orchestrators need no token and reveal nothing else. `/livez` answers 200 while the
 process runs. `/readyz` answers 200 if the store answers a query and has this program's schema, else 503; the reason is
-in the log. The store is queried at most once a second, whoever asks.
+in the log. Its body says if the clock of this machine is wrong. The store is queried at most once a second, whoever
+asks.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from starlette.responses import Response
 from starlette.routing import Router
 
 from mcp_memory.core.errors import McpMemoryError
+from mcp_memory.core.server_address import PERSONAL_HEADER, SPACE_HEADER
 from mcp_memory.core.text import one_line
 from mcp_memory.server import authorization, oauth
 from mcp_memory.server.authentication import (
@@ -56,7 +58,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-SPACE_HEADER = "mcp-memory-space"
 _SPACE_PREFIX = "/space/"  # SSE clients post to paths with this prefix and the space of their stream
 _MAX_HEAD_BYTES = 32 * 2**10
 _MAX_CONCURRENT = 256
@@ -151,7 +152,16 @@ class AuthenticationMiddleware:
         scope, space = _choose_space(scope, client)
         if self._clients and (client.who or not _is_local(_address(scope))):
             await self._clients.take(client.who)
-        scope[GRANT] = Grant(who=client.who, space=space, right=client.right, is_owner=client.is_owner)
+        personal = Headers(scope=scope).get(PERSONAL_HEADER)
+        if personal is not None:
+            _require_space(client, personal)
+        scope[GRANT] = Grant(
+            who=client.who,
+            space=space,
+            personal=None if personal == space else personal,
+            right=client.right,
+            is_owner=client.is_owner,
+        )
         # The SDK accepts and answers messages of a session only for the user and subject that opened it.
         scope["user"] = AuthenticatedUser(AccessToken(token="", client_id=client.who, scopes=[], subject=space))
         with self._concurrency.slot(client.who) as is_free:
@@ -230,11 +240,16 @@ def _choose_space(scope: Scope, client: ApiClient) -> tuple[Scope, str]:
     else:
         scope = {**scope}
     space = requested or client.spaces[0]
+    _require_space(client, space)
+    return scope, space
+
+
+def _require_space(client: ApiClient, space: str) -> None:
+    """Raise Rejected if a space is not the client's."""
     if space not in client.spaces:
         raise Rejected(
             403, f"{one_line(space, 60)!r} is not a space of this token. Its spaces: {', '.join(client.spaces)}."
         )
-    return scope, space
 
 
 # --- an admitted request -------------------------------------------------------------------------------
@@ -342,6 +357,7 @@ class ConcurrencyLimit:
 
 _LIVE, _READY = "/livez", "/readyz"
 _READY_CACHE_SECONDS = 1.0
+_PROBED = {"Cache-Control": "no-store", "Content-Type": "text/plain; charset=utf-8"}
 
 
 class Probes:
@@ -350,13 +366,15 @@ class Probes:
         self._lock = anyio.Lock()
         self._asked_at = float("-inf")
         self._is_ready = False
+        self._note: str | None = None
 
     async def answer(self, scope: Scope) -> Response | None:
         """Return the response to a probe; None for other requests."""
         if scope["path"] not in (_LIVE, _READY) or scope["method"] not in ("GET", "HEAD"):
             return None
         is_ok = scope["path"] == _LIVE or await self._ready()
-        return Response(status_code=200 if is_ok else 503, headers={"Cache-Control": "no-store"})
+        note = self._note if scope["path"] == _READY else None
+        return Response(note, status_code=200 if is_ok else 503, headers=_PROBED)
 
     async def _ready(self) -> bool:
         async with self._lock:
@@ -367,7 +385,9 @@ class Probes:
 
     async def _ask(self) -> bool:
         try:
-            reason = await (await self._memory()).not_ready()
+            memory = await self._memory()
+            reason = await memory.not_ready()
+            self._note = memory.clock_problem()
         except McpMemoryError as error:
             reason = str(error)
         if reason is not None:

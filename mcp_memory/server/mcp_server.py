@@ -46,6 +46,7 @@ from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput, McpMemoryError, NotFound
 from mcp_memory.core.logs import SafeText, event
 from mcp_memory.core.rights import Right
+from mcp_memory.core.server_address import VERB_PREFIX
 from mcp_memory.core.text import one_line
 from mcp_memory.server.authorization import (
     allowed_tools,
@@ -79,6 +80,7 @@ def definitions_file(definitions: Iterable[wire.Tool]) -> bytes:
 
 
 if TYPE_CHECKING:
+    from mcp_memory.server.tools import Tool
     from mcp_memory.service.memory import Memory
 logger = logging.getLogger(__name__)
 _LONG_CACHE = CacheHint(ttl_ms=3_600_000, scope="public")  # it changes only with the version of this package
@@ -176,9 +178,12 @@ class MemoryServer(MCPServer[None]):
                 await anyio.to_thread.run_sync(warm_up)
 
     async def _memory(self) -> Memory:
-        """Return the memory, opened if necessary, of the current request's space."""
-        memory, space = await self.memory.get(), current_grant().space
-        return memory if space is None else memory.in_space(space)
+        """Return the memory, opened if necessary, of the current request's space, beside its personal memory."""
+        memory, grant = await self.memory.get(), current_grant()
+        if grant.space is None:
+            return memory
+        chosen = memory.in_space(grant.space)
+        return chosen if grant.personal is None else chosen.beside(memory.in_space(grant.personal))
 
     # --- tools --------------------------------------------------------------------------------------
 
@@ -192,7 +197,7 @@ class MemoryServer(MCPServer[None]):
         from mcp_memory.server.tools import TOOLS
 
         self._was_called = True
-        tool = next((tool for tool in (*TOOLS, *app_tools()) if tool.name == name), None)
+        tool = next((tool for tool in (*TOOLS, *app_tools()) if tool.name == name), None) or _verb_tool(name)
         if tool is None:
             added = next((tool for tool in await super().list_tools() if tool.name == name), None)
             if added is not None:
@@ -200,14 +205,20 @@ class MemoryServer(MCPServer[None]):
                 return await super().call_tool(name, arguments, context)
             names = ", ".join(tool.name for tool in await self.list_tools())
             raise ToolError(f"There is no tool {one_line(await _mask(name), 60)!r}. Tools: {names}.")
-        _check_right(name, right_needed(read_only=tool.read_only, destructive=tool.destructive))
+        _check_right(
+            name.removeprefix(VERB_PREFIX), right_needed(read_only=tool.read_only, destructive=tool.destructive)
+        )
         began, failed = time.perf_counter(), None
         try:
             meta = (context and context.request_context.meta) or {}
             return await tool.call(partial(self._memory_for_call, context), arguments, meta)
         except McpMemoryError as error:
-            failed = type(error).__name__
-            raise ToolError(await _mask(str(error))) from error
+            failed, text = type(error).__name__, await _mask(str(error))
+            if name.startswith(VERB_PREFIX):
+                from mcp_memory.server.verb_tools import failure
+
+                return failure(error, text)
+            raise ToolError(text) from error
         except Exception as error:
             failed = type(error).__name__
             raise UnexpectedToolError(f"Internal error in {name}. Its traceback is in the server's log.") from error
@@ -304,6 +315,15 @@ class MemoryServer(MCPServer[None]):
             return await complete(await self._memory(), reference, argument.name, argument.value)
         except McpMemoryError:
             return wire.Completion(values=[])  # no error while somebody is typing
+
+
+def _verb_tool(name: str) -> Tool | None:
+    """Return the tool that stands for a verb; None for another name."""
+    if not name.startswith(VERB_PREFIX):
+        return None
+    from mcp_memory.server.verb_tools import verb_tools
+
+    return verb_tools().get(name)
 
 
 def _import_handlers() -> None:

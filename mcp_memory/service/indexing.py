@@ -153,7 +153,8 @@ class Indexing:
             return
         with self._progress:
             stored = self._stored
-            if stored - self._embedded <= _BATCH:
+            if 0 < stored - self._embedded <= _BATCH:
+                self._store.end_snapshot()  # which would not see the new vectors
                 self._waiting += 1
                 self._progress.notify_all()
                 self._progress.wait_for(lambda: self._embedded >= stored or self._is_behind, seconds)
@@ -184,6 +185,8 @@ class Indexing:
             asked += self._fullest_other(self._embedder.identity)
         vectors: list[Vectors] = []
         note = None
+        if not all(embedder.local for embedder in asked):
+            self._store.end_snapshot()
         for embedder in asked:
             try:
                 vectors.append(Vectors(identity=embedder.identity, data=embedder.embed_query(text)[None, :]))

@@ -30,6 +30,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from mcp_memory.store.clock import Clock
 from mcp_memory.store.forgetting import Purge, Purged
 from mcp_memory.store.purge_search import Traces
 from mcp_memory.store.row_types import Row
@@ -160,6 +161,11 @@ class Store(Engine, SearchStore, Protocol):
 
         An engine without files does nothing.
         """
+        ...
+
+    @property
+    def clock(self) -> Clock:
+        """The clock by which rows are dated and deleted: the database's, where several servers use it."""
         ...
 
     @property

@@ -62,8 +62,11 @@ class Appended:
 
     stored: list[Turn]
     duplicates: int
+    session: str
     forgotten: int = 0
     """Turns that were forgotten and sent again."""
+    undistilled: int = 0
+    """Turns of the space that no extraction has read, if they were to be counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

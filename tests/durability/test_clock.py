@@ -115,7 +115,6 @@ def test_turns_that_a_killed_process_was_reading_a_year_ahead_are_read_now(home:
     assert store.read("default", stage_outputs.drafts) or store.read(
         "default", atom_rows.list_atoms, filters=Filters(), limit=9
     )
-    search.close()
     store.close()
 
 

@@ -40,10 +40,8 @@ def store(home: Path) -> Iterator[Store]:
 
 
 @pytest.fixture
-def search(store: Store) -> Iterator[Search]:
-    made = Search(store, lambda: NOON)
-    yield made
-    made.close()
+def search(store: Store) -> Search:
+    return Search(store, lambda: NOON)
 
 
 @pytest.fixture

@@ -111,7 +111,6 @@ def found(store: Store, question: str, filters: Filters) -> dict[int, dict[str, 
     rows, _ = search.candidates(
         "me", "turn", parse_query(question, NOW), embed=lambda text: [embedded(text)], filters=filters
     )
-    search.close()
     lines = zip(rows.rows.tolist(), rows.signals.tolist(), strict=True)
     return {row: dict(zip(SIGNALS, signals, strict=True)) for row, signals in lines}
 

@@ -116,7 +116,6 @@ def hand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ByHand]:
     hand.tell("Otto repaired the boiler", evidence=[Evidence(turn="t4", span=(0, 9), quote="Call Otto")])
     hand.tell("The user likes chess", evidence=[Evidence(turn="t6", span=(0, 9), quote="Then we s")])
     yield hand
-    search.close()
     store.close()
 
 

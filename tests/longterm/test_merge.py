@@ -779,8 +779,8 @@ DECISION = st.fixed_dictionaries(
 def test_whatever_is_replied_every_quote_rests_under_an_atom(
     tmp_path_factory: pytest.TempPathFactory, held: list[str], drafts: list[str], replies: list[list[dict[str, Any]]]
 ) -> None:
-    with closing(open_store(tmp_path_factory.mktemp("home"))) as store, closing(Search(store, lambda: NOON)) as search:
-        table = Table(store, search, Settings())
+    with closing(open_store(tmp_path_factory.mktemp("home"))) as store:
+        table = Table(store, Search(store, lambda: NOON), Settings())
         rule = table.hold("Answer briefly, always.", kind="instruction", priority=-1)
         for text in held:
             table.hold(text)

@@ -38,7 +38,6 @@ def pyramid(home: Path) -> Generator[ByHand]:
     store = open_store(home)
     search = Search(store, lambda: datetime(2026, 11, 20, tzinfo=UTC))
     yield ByHand(store=store, search=search, settings=Settings())
-    search.close()
     store.close()
 
 

@@ -1,4 +1,4 @@
-"""Verbs read the store several times, and other calls write between two reads: no verb may fail because of that."""
+"""A verb that waits for a model ends its snapshot, and others write meanwhile: no verb may fail because of that."""
 
 from __future__ import annotations
 
@@ -85,10 +85,12 @@ class Writes:
 
 @contextmanager
 def before_each_read(store: Any, writes: Writes) -> Generator[None]:
+    """Let all verbs end their snapshot before each read, and others write before the next begins."""
     kind = cast("Any", type(store._db))
     read = kind.read
 
     def interrupted(self: Any, *args: Any, **kwargs: Any) -> Any:
+        store.end_snapshot()
         writes.step()
         return read(self, *args, **kwargs)
 

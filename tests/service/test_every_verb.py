@@ -30,7 +30,20 @@ LOG = "\n".join(f"step {number} of the build took {number % 7} s" for number in 
 
 FILES_ONLY = {"back_up", "backups"}
 """Verbs of a memory with files; PostgreSQL is backed up by its own means."""
-NOT_OF_THE_STORE = {*("add_client", "beside", "compress", "connected", "in_space", "of_client", "on_change", "under")}
+NOT_OF_THE_STORE = {
+    *(
+        "add_client",
+        "beside",
+        "clock_problem",
+        "compress",
+        "connected",
+        "in_space",
+        "now",
+        "of_client",
+        "on_change",
+        "under",
+    )
+}
 """Verbs that return a view of the memory, work on the caller's messages, or concern the processes of a machine."""
 NUMBERED_BY_ENGINE = {"last_change", "last_changes"}
 ENGINE_SPECIFIC = {

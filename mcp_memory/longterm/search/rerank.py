@@ -102,6 +102,7 @@ class ModelRerank:
             repeats=1,
             corrections=0,
         )
+        self._store.end_snapshot()
         try:
             return _check_order(self._model.complete(question), len(head))
         except McpMemoryError as error:

@@ -7,7 +7,6 @@ ordered by id, newest first, so that the order is deterministic.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -61,7 +60,7 @@ def atom_turns(atom: Atom) -> list[str]:
 
 
 class Search:
-    """Finds candidates by words and by vectors at once, and ranks them by `weights`. Owns the threads that read words.
+    """Finds candidates by words and by vectors, and ranks them by `weights`.
 
     A cached search (`cached`) is for one question: it finds the candidates of a layer with the same filters only once.
     """
@@ -70,7 +69,6 @@ class Search:
         self._store = store
         self._now = now
         self.weights = weights
-        self._threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="search-words")
         self._cache: dict[tuple[str, Layer, str, Filters], tuple[ScoredRows, dict[int, float]]] | None = None
 
     def cached(self) -> Search:
@@ -79,9 +77,6 @@ class Search:
         other = copy(self)
         other._cache = {}
         return other
-
-    def close(self) -> None:
-        self._threads.shutdown()
 
     def __call__(
         self,
@@ -152,11 +147,10 @@ class Search:
         related = [term for group in question.related for term in group]
         # The vectors for atoms come first: making them waits while the background extracts statements.
         models = embed(question.text) if layer == "atom" else ()
-        postings = self._threads.submit(
-            lambda: self._store.postings(space, layer, question.words, filters=filters, also=related)
-        )
         totals = self._store.totals(space, layer)
         models = models or embed(ranking.without_names(question.text, totals.names))
+
+        postings = self._store.postings(space, layer, question.words, filters=filters, also=related)
 
         def nearest(vectors: Vectors) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
             hits = self._store.nearest(space, layer, vectors, filters=filters, limit=_NEAREST)
@@ -168,7 +162,7 @@ class Search:
             for row, score in zip(rows.tolist(), scores.tolist(), strict=True):
                 cosines[row] = max(score, cosines.get(row, -1.0))
         if layer != "turn":
-            return ranking.of_atoms(question, postings.result(), near, total=totals.rows), cosines
+            return ranking.of_atoms(question, postings, near, total=totals.rows), cosines
 
         def read(rows: NDArray[np.int64], *, reach: int = 0) -> TurnMetadata:
             return self._store.turn_metadata(space, rows, filters=filters, reach=reach)
@@ -178,7 +172,7 @@ class Search:
             return [nearest(Vectors(identity=IDENTITY, data=encoder_alone(vectors.data))) for vectors in bundled]
 
         return (
-            ranking.of_turns(question, postings.result(), near, read, totals=totals, by_encoder=near_by_encoder),
+            ranking.of_turns(question, postings, near, read, totals=totals, by_encoder=near_by_encoder),
             cosines,
         )
 

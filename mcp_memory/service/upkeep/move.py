@@ -186,16 +186,16 @@ def _compare_searches(origin: Movable, goal: Movable, tell: ReportProgress) -> i
     """Search both sides for the same questions and return their number. Raises Damaged if a result differs."""
     now = datetime.now(UTC)
     asked = 0
-    with closing(Search(origin, lambda: now)) as origin_search, closing(Search(goal, lambda: now)) as goal_search:
-        for space, layer, text, vectors in _questions(origin):
-            ask = partial(_search_ids, space=space, layer=layer, text=text, vectors=vectors)
-            if (ours := ask(origin_search)) != (theirs := ask(goal_search)):
-                raise Damaged(
-                    f"The question {text!r} finds {', '.join(ours)} of the space {space} in {origin.name}, and "
-                    f"{', '.join(theirs)} in {goal.name}. The source is as it was; empty the target and move again."
-                )
-            asked += 1
-            tell("asking questions", asked, _QUESTIONS)
+    origin_search, goal_search = (Search(store, lambda: now) for store in (origin, goal))
+    for space, layer, text, vectors in _questions(origin):
+        ask = partial(_search_ids, space=space, layer=layer, text=text, vectors=vectors)
+        if (ours := ask(origin_search)) != (theirs := ask(goal_search)):
+            raise Damaged(
+                f"The question {text!r} finds {', '.join(ours)} of the space {space} in {origin.name}, and "
+                f"{', '.join(theirs)} in {goal.name}. The source is as it was; empty the target and move again."
+            )
+        asked += 1
+        tell("asking questions", asked, _QUESTIONS)
     return asked
 
 

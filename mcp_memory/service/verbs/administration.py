@@ -22,7 +22,7 @@ from mcp_memory.core.rights import RIGHTS, Right
 from mcp_memory.core.secrets.masking import holds_secret, mask_name, require_no_key
 from mcp_memory.core.text import one_line, safe_name
 from mcp_memory.core.types import Atom, NewTurn, Reviewed, Turn
-from mcp_memory.service.verbs.base import QueryVectors, home_verb, in_thread, store_verb
+from mcp_memory.service.verbs.base import QueryVectors, home_verb, in_thread, reading, store_verb
 from mcp_memory.service.verbs.forgetting import ForgettingVerbs
 from mcp_memory.store.sql import atom_rows, digests, home_rows, importing, quarantine_rows, turn_rows
 from mcp_memory.store.values import Filters, Held, NewAtom, Token, Verdict
@@ -266,19 +266,19 @@ class AdministrationVerbs(ForgettingVerbs):
 
     # --- review -------------------------------------------------------------------------------------
 
-    @in_thread
+    @reading
     def waiting(self, *, limit: int = 100) -> list[Reviewed]:
         """Return the quarantined rows with their texts, newest first."""
         return self._with_texts(self._store.read(self.space, quarantine_rows.list_quarantined, limit=limit))
 
-    @in_thread
+    @reading
     def decided(self, *, limit: int = 50) -> list[Reviewed]:
         """Return the rows that were released or kept in quarantine, with their texts, the last decision first."""
         return self._with_texts(
             self._store.read(self.space, quarantine_rows.list_quarantined, decided=True, limit=limit)
         )
 
-    @in_thread
+    @reading
     def why_held(self, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """Return the reasons for each of these rows that is quarantined, by id. Answers mark such rows."""
         rows = self._store.read(self.space, quarantine_rows.list_quarantined, ids)

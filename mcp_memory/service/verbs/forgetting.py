@@ -16,13 +16,13 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from mcp_memory.core import process_registry
-from mcp_memory.core.errors import InvalidInput, StoreUnavailable
+from mcp_memory.core.errors import InvalidInput, Refused, StoreUnavailable
 from mcp_memory.core.logs import SafeText
 from mcp_memory.core.personal_ids import mark_id
 from mcp_memory.core.secrets.masking import mask, mask_typed
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import FORGOTTEN, Forgotten, Turn
-from mcp_memory.service.verbs.base import MAX_PAGE, Verbs, check_range, in_thread, of_either_memory, store_verb
+from mcp_memory.service.verbs.base import MAX_PAGE, Verbs, check_range, in_thread, of_either_memory, reading, store_verb
 from mcp_memory.store.forgetting import How, Keeping, Policy, Purge, Purged, Reach
 from mcp_memory.store.purge_search import Proof, Traces, prove
 from mcp_memory.store.sql import home_rows, policy_rows, tombstone_rows, turn_rows
@@ -265,13 +265,13 @@ class ForgettingVerbs(Verbs):
             total=len(tombstone.ids),
         )
 
-    @in_thread
+    @reading
     def tombstones(self, *, limit: int | None = None) -> list[Tombstone]:
         """Return all tombstones, or the last `limit`, oldest first, even if they are undone or purged."""
         rows = self._store.read(self.space, tombstone_rows.tombstones)
         return rows if limit is None else rows[max(0, len(rows) - limit) :]
 
-    @in_thread
+    @reading
     def forgotten_words(self, tombstone: str, *, limit: int = 50) -> list[tuple[str, str]]:
         """Return ids and words of the rows under a tombstone, to help a person decide whether to restore them.
 
@@ -283,7 +283,7 @@ class ForgettingVerbs(Verbs):
             for id, text in self._store.read(self.space, tombstone_rows.words_under, tombstone, limit=limit)
         ]
 
-    @in_thread
+    @reading
     def still_said(self, tombstone: str) -> list[Turn]:
         """Return the turns that are kept although statements that this tombstone forgot are based on them."""
         return self._store.read(
@@ -425,11 +425,14 @@ class ForgettingVerbs(Verbs):
         """Forget rows older than the policies of the space allow: at most once a day, or now with `eager`.
 
         This can be undone like any forgetting. Only a policy for purging purges, and only rows that a policy forgot:
-        rows that a person forgot are left to that person.
+        rows that a person forgot are left to that person. Raises Refused if the clock of this machine and that of the
+        store differ: one of them is wrong.
         """
         store = self._store
         if not store.read(self.space, policy_rows.list_policies):
             return []
+        if problem := store.clock.problem():
+            raise Refused(problem)
         runs = list[RetentionRun]()
         for policy in store.write(self.space, policy_rows.start_due, now=self._parts.now(), eager=eager):
             took, tombstones = self._apply_policy(policy)

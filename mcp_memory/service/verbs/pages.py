@@ -13,7 +13,7 @@ from mcp_memory.core.secrets.masking import mask_typed
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Atom, Distilled, Mention, Persona, PersonaVersion, Scene, Verified, WorkQuestion
 from mcp_memory.models.llm import reply_schema
-from mcp_memory.service.verbs.base import Verbs, in_thread
+from mcp_memory.service.verbs.base import Verbs, in_thread, reading
 from mcp_memory.store.sql import atom_rows, home_rows, job_rows, page_rows, stage_outputs
 from mcp_memory.store.values import Conflict, SceneChanges
 
@@ -100,7 +100,7 @@ class PageVerbs(Verbs):
                 told(f"{steps}: {self._count_undistilled()} turns wait")
         return steps
 
-    @in_thread
+    @reading
     def waiting_jobs(self) -> WaitingJobs:
         """Return what `consolidate` would ask a model about."""
         from mcp_memory.service.due_stages import waiting_jobs
@@ -127,21 +127,21 @@ class PageVerbs(Verbs):
 
     # --- scenes -------------------------------------------------------------------------------------
 
-    @in_thread
+    @reading
     def scenes(self) -> list[Scene]:
         """Return the current scenes, hottest first."""
         from mcp_memory.longterm import scenes
 
         return scenes.readable_scenes(self._store, self.space)
 
-    @in_thread
+    @reading
     def scene(self, slug: str) -> Scene:
         """Return a scene by its slug. Raises NotFound, with the known slugs, if there is no such scene."""
         from mcp_memory.longterm import scenes
 
         return self._find_scene(slug, scenes.readable_scenes(self._store, self.space))
 
-    @in_thread
+    @reading
     def scene_page(self, slug: str) -> str:
         """Return a scene as people and agents read it, with its links. Raises NotFound for an unknown scene."""
         from mcp_memory.longterm import scenes
@@ -149,7 +149,7 @@ class PageVerbs(Verbs):
         scene = self._find_scene(slug, scenes.listed_scenes(self._store, self.space))
         return scenes.rendered_page(self._store, self.space, scene)
 
-    @in_thread
+    @reading
     def scene_history(self, slug: str) -> list[Scene]:
         """Return all versions of a scene, even if it was deleted, the newest first.
 
@@ -192,7 +192,7 @@ class PageVerbs(Verbs):
 
     # --- the persona --------------------------------------------------------------------------------
 
-    @in_thread
+    @reading
     def read_persona(self, section: str | None = None) -> Persona:
         """Return the page about the user, or a section of it. Raises NotFound for an unknown section."""
         from mcp_memory.longterm import persona
@@ -206,14 +206,14 @@ class PageVerbs(Verbs):
             updated=version.at if version else None,
         )
 
-    @in_thread
+    @reading
     def persona_history(self) -> list[PersonaVersion]:
         """Return all versions of the page, newest first, without forgotten parts."""
         from mcp_memory.longterm import persona
 
         return persona.versions(self._store, self.space)
 
-    @in_thread
+    @reading
     def persona_diff(self, old: int | None = None, new: int | None = None) -> str:
         """Return the changes between two versions of the page, by default the last two, as a unified diff.
 
@@ -241,7 +241,7 @@ class PageVerbs(Verbs):
         self._store.write(self.space, job_rows.request_stage, "persona", reason)
         self._parts.notify_background()
 
-    @in_thread
+    @reading
     def persona_lines(self) -> list[ProvenLine]:
         """Return the lines of the persona with the statements they cite, without the list of scenes."""
         from mcp_memory.longterm import persona
@@ -261,7 +261,7 @@ class PageVerbs(Verbs):
             for line in text.splitlines()
         ]
 
-    @in_thread
+    @reading
     def lines_citing(self, id: str) -> list[Mention]:
         """Return the lines of the persona, then of the scenes, that cite a statement."""
         from mcp_memory.longterm.verification.evidence import lines_citing

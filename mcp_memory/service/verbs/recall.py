@@ -19,7 +19,7 @@ from mcp_memory.core.private_passages import without_private
 from mcp_memory.core.secrets.masking import mask, mask_name
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Bundle
-from mcp_memory.service.verbs.base import FRAME_TOKENS, Verbs, check_range, in_thread, require_query
+from mcp_memory.service.verbs.base import FRAME_TOKENS, Verbs, check_range, in_thread, reading, require_query
 from mcp_memory.store.sql import atom_rows, recall_rows, turn_rows
 from mcp_memory.store.values import RecallEntry, RecallHow
 
@@ -40,7 +40,7 @@ class RecallVerbs(Verbs):
     @in_thread
     def recall(self, query: str = "", *, session: str | None = None, budget_tokens: int = 1200) -> Bundle:
         """Return the context for a question within the budget, and log it: a stable and a dynamic block."""
-        bundle = self._bundle(query, session, budget_tokens)
+        bundle = self._store.in_snapshot(self._bundle, query, session, budget_tokens)
         self._note_promises(session, bundle)
         return self._log(bundle, "recall", session, query)
 
@@ -59,7 +59,9 @@ class RecallVerbs(Verbs):
             )
 
         async def bundle_in(budget: int) -> Bundle:
-            bundle = await anyio.to_thread.run_sync(lambda: self._bundle(query, session, budget, has_stable))
+            bundle = await anyio.to_thread.run_sync(
+                lambda: self._store.in_snapshot(self._bundle, query, session, budget, has_stable)
+            )
             ids, most = bundle.left_out, max(1, budget_tokens // _LEFT_OUT_TOKENS)
             return replace(bundle, left_out=[*ids[:most], "…"] if len(ids) > most else ids)
 
@@ -87,14 +89,16 @@ class RecallVerbs(Verbs):
         """
         from mcp_memory.longterm.recall import blocks
 
-        parts = self._parts
-        bundle = blocks.stable(
-            parts.scheduler.context(),
-            personal=self._personal_context(),
-            counter=parts.counter,
-            budget=budget_tokens,
-            continuity=self._continuity(session, project),
-        )
+        def stable() -> Bundle:
+            return blocks.stable(
+                self._parts.scheduler.context(),
+                personal=self._personal_context(),
+                counter=self._parts.counter,
+                budget=budget_tokens,
+                continuity=self._continuity(session, project),
+            )
+
+        bundle = self._store.in_snapshot(stable)
         self._note_stable(session, bundle)
         self._note_promises(session, bundle)
         return self._log(bundle, "start", session)
@@ -119,17 +123,21 @@ class RecallVerbs(Verbs):
         """
         from mcp_memory.longterm.recall import blocks
 
-        parts, query = self._parts, without_private(query)
-        bundle = blocks.automatic(
-            parts.scheduler.context(),
-            query,
-            personal=self._personal_context(),
-            session=session,
-            counter=parts.counter,
-            budget=budget_tokens,
-            shown=known,
-            continuity=self._continuity(session, project),
-        )
+        query = without_private(query)
+
+        def beyond() -> Bundle:
+            return blocks.automatic(
+                self._parts.scheduler.context(),
+                query,
+                personal=self._personal_context(),
+                session=session,
+                counter=self._parts.counter,
+                budget=budget_tokens,
+                shown=known,
+                continuity=self._continuity(session, project),
+            )
+
+        bundle = self._store.in_snapshot(beyond)
         return bundle if is_rehearsal else self._log(bundle, "prompt", session, query)
 
     def _bundle(
@@ -200,7 +208,7 @@ class RecallVerbs(Verbs):
                 self._parts.recall_log.note(self.personal.space, replace(entry, ids=ids, tokens=0))
         return bundle
 
-    @in_thread
+    @reading
     def explain_recall(self, query: str, *, budget_tokens: int = 1200) -> Recalled:
         """Explain which rows a recall would bring for a question, and why. Raises InvalidInput without a query."""
         from mcp_memory.longterm.recall.blocks import explain_recall

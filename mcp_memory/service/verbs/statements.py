@@ -36,6 +36,7 @@ from mcp_memory.service.verbs.base import (
     in_thread,
     join_notes,
     of_either_memory,
+    reading,
     require_query,
     store_verb,
 )
@@ -221,7 +222,7 @@ class StatementVerbs(Verbs):
         same = [atom.id for atom in self._store.read(self.space, atom_rows.by_ids, quarantined) if atom.text == claim]
         self._store.write(self.space, quarantine_rows.review, same, "kept", now=self._parts.now())
 
-    @in_thread
+    @reading
     def still_stated(self, text: str, *, supersedes: Sequence[str]) -> bool:
         """Return whether a statement with this text would keep a fact of the statements that it `supersedes`."""
         from mcp_memory.longterm.corrections import fact_still_stated
@@ -229,7 +230,7 @@ class StatementVerbs(Verbs):
         older = self._store.read(self.space, atom_rows.by_ids, supersedes)
         return fact_still_stated(self._store, self.space, text, older) is not None
 
-    @in_thread
+    @reading
     def memory_search(
         self,
         query: str = "",
@@ -268,7 +269,7 @@ class StatementVerbs(Verbs):
 
         return await anyio.to_thread.run_sync(excerpts)
 
-    @in_thread
+    @reading
     def statements(
         self,
         *,
@@ -331,25 +332,25 @@ class StatementVerbs(Verbs):
     superseded_by = store_verb(atom_rows.superseded_by)
     statements_about = store_verb(atom_rows.list_based_on)
 
-    @in_thread
+    @reading
     def atom(self, id: str) -> Atom:
         atoms = self._store.read(self.space, atom_rows.by_ids, [id])
         if not atoms:
             raise NotFound(f"There is no atom {one_line(id, 20)} in this space. Find one with memory_search.")
         return atoms[0]
 
-    @in_thread
+    @reading
     def atoms(self, *, limit: int = 100) -> list[Atom]:
         return self._store.read(self.space, atom_rows.list_atoms, filters=Filters(), limit=limit)
 
-    @in_thread
+    @reading
     def entities(self, *, prefix: str = "", limit: int = 100) -> list[str]:
         """Return the names of entities with facts, sorted; only names that begin with `prefix`, in any case."""
         facts = self._store.read(self.space, atom_rows.facts, filters=Filters(), limit=1_000)
         names = {fact.entity for fact in facts if fact.entity.casefold().startswith(prefix.casefold())}
         return sorted(names)[:limit]
 
-    @in_thread
+    @reading
     def facts_about(self, entity: str) -> list[Fact]:
         """Return all facts of an entity under any of its names, current and ended, the oldest first.
 
@@ -365,7 +366,7 @@ class StatementVerbs(Verbs):
         facts = store.read(self.space, atom_rows.facts, filters=Filters(entity=entity, ended=True), limit=_FACTS)
         return sorted((fact for fact in facts if fold(fact.entity) in names), key=lambda fact: fact.valid_from)
 
-    @in_thread
+    @reading
     def related_entities(self, name: str, *, limit: int = 60) -> list[tuple[str, int]]:
         """Return the entities that share current statements with the named entity, and how many, most first.
 
@@ -377,21 +378,21 @@ class StatementVerbs(Verbs):
         return self._store.read(self.space, entity_rows.find_related, name, limit=limit)
 
     @of_either_memory("id")
-    @in_thread
+    @reading
     def why(self, id: str) -> Why:
         """Return the evidence of an atom or turn and the rows based on it, or the rows that cite a ref or node."""
         from mcp_memory.longterm.verification.evidence import why
 
         return why(self._store, self.space, id)
 
-    @in_thread
+    @reading
     def cites(self, id: str) -> list[CitedResult]:
         """Return the tool results that an atom or turn names, or that an atom's turns name."""
         from mcp_memory.longterm.verification.evidence import cites
 
         return cites(self._store, self.space, id)
 
-    @in_thread
+    @reading
     def explain(
         self,
         query: str,

@@ -18,7 +18,7 @@ from mcp_memory.core.process_registry import all_processes
 from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import ActivityEntry, Atom, DaySavings, SessionSavings, Spent
-from mcp_memory.service.verbs.base import MAX_PAGE, check_range, home_verb, in_thread, store_verb
+from mcp_memory.service.verbs.base import MAX_PAGE, check_range, home_verb, in_thread, reading, store_verb
 from mcp_memory.service.verbs.recall import RecallVerbs
 from mcp_memory.store.sql import (
     atom_rows,
@@ -46,7 +46,7 @@ T = TypeVar("T")
 class StatusVerbs(RecallVerbs):
     """Status, activity, savings, changes and problems."""
 
-    @in_thread
+    @reading
     def status(self, *, brief: bool = False) -> dict[str, Any]:
         """Return counts, sizes, growth, waiting and failed jobs, usage and savings, as plain JSON values.
 
@@ -66,6 +66,7 @@ class StatusVerbs(RecallVerbs):
             "space": self.space,
             "spaces": store.read_home(home_rows.spaces),
             "schema": store.schema(),
+            "clock": store.clock.problem(),
             "counts": counts,
             "grown": {
                 name: asdict(store.read(self.space, home_rows.grown, since=now - timedelta(days=days)))
@@ -93,7 +94,7 @@ class StatusVerbs(RecallVerbs):
             "damaged": list(dict.fromkeys(damaged)),
         }
 
-    @in_thread
+    @reading
     def ledger(self) -> dict[str, Any]:
         """Return the parts of `status` on tokens and costs, and whether models are paused."""
         counts = self._store.read(self.space, home_rows.counts)
@@ -177,7 +178,7 @@ class StatusVerbs(RecallVerbs):
             "ever": [asdict(row) for row in store.read_home(home_rows.spent, since=datetime.fromtimestamp(0, UTC))],
         }
 
-    @in_thread
+    @reading
     def savings_by_day(self, *, days: int = 30) -> list[DaySavings]:
         """Return the savings and costs of the last days in this machine's time zone, today last."""
         check_range(days, "days", 1, MAX_DAYS)
@@ -197,7 +198,7 @@ class StatusVerbs(RecallVerbs):
             for day, kinds, rows in zip(dates, saved, calls, strict=True)
         ]
 
-    @in_thread
+    @reading
     def savings_by_session(self, *, days: int = 7, limit: int = 30) -> list[SessionSavings]:
         """Return the savings and costs of each session in the last days, the latest session first."""
         check_range(days, "days", 1, MAX_DAYS)
@@ -209,7 +210,7 @@ class StatusVerbs(RecallVerbs):
             for session, at, kinds in rows[:limit]
         ]
 
-    @in_thread
+    @reading
     def activity(self, *, limit: int = 50) -> list[ActivityEntry]:
         """Return the last stored, recalled and forgotten rows, the newest first."""
         check_range(limit, "limit", 1, MAX_PAGE)
@@ -281,6 +282,10 @@ class StatusVerbs(RecallVerbs):
     def not_ready(self) -> str | None:
         """Run a query; return the reason if the store cannot be fully read and written now, else None."""
         return self._store.not_ready()
+
+    def clock_problem(self) -> str | None:
+        """Return how the clock of this machine differs from the store's, if by more than a minute. Does not block."""
+        return self._store.clock.problem()
 
     @in_thread
     def problems(self) -> list[str]:

@@ -24,15 +24,17 @@ from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from mcp_memory.core import telemetry
-from mcp_memory.core.errors import StoreUnavailable
+from mcp_memory.core.errors import Refused, StoreUnavailable
 from mcp_memory.core.logs import SafeText
 from mcp_memory.store.postgres import migrations, row_security
 from mcp_memory.store.postgres.access import Access, enter, give_access, key_of, read_key
+from mcp_memory.store.postgres.clock import DatabaseClock
 from mcp_memory.store.postgres.commits import Commits, was_committed
 from mcp_memory.store.postgres.connection import equip
-from mcp_memory.store.postgres.failures import has_failed, is_transient, name_of, translate_errors
+from mcp_memory.store.postgres.failures import has_failed, is_transient, name_of, reason_of, translate_errors
 from mcp_memory.store.postgres.notifications import Notifications
 from mcp_memory.store.postgres.pool import Pool
+from mcp_memory.store.snapshots import Snapshots
 
 logger = logging.getLogger(__name__)
 logging.getLogger("psycopg").setLevel(logging.ERROR)  # it warns of lost connections, which are handled here
@@ -67,6 +69,10 @@ _NOT_SENT = (
     "No standby is synchronous: after a failover to one, writes that were acknowledged may be missing. Name it in"
     " synchronous_standby_names."
 )
+_MISSING = (
+    "The database lacks settings of mcp-memory: {}. They are lost when a dump is restored. Run `mcp-memory migrate`"
+    " with the URL of the user who owns the database."
+)
 
 
 class PostgresDatabase:
@@ -90,11 +96,13 @@ class PostgresDatabase:
         self._conninfo = _conninfo(url)
         self._pool = Pool(self._conninfo, size=connections, wait=_WAIT, equip=self._equip)
         self._access = Access(key=key_of(key) if key else None, version=migrations.STEPS[-1].number)
+        self.snapshots = Snapshots(self._reading)
         self._commits = Commits()
+        self.clock = DatabaseClock()
         self._ask_for = ask_for
         with self._translate_errors():
             try:
-                with self._pool.connection() as con:
+                with self._connection() as con:
                     self.read_only = migrations.expand_schema(con)
                     if self._access.key is None:
                         self._access = replace(self._access, key=read_key(con))
@@ -107,7 +115,7 @@ class PostgresDatabase:
                 self._pool.close()
                 raise
         for problem in self.problems:
-            logger.warning(SafeText(problem))
+            logger.warning("%s", SafeText(problem))
 
     def _equip(self, con: Connection) -> None:
         equip(con)
@@ -123,7 +131,7 @@ class PostgresDatabase:
         """
 
         def ask() -> str | None:
-            with self._pool.connection() as con:
+            with self._connection() as con:
                 self.read_only = migrations.expand_schema(con)
                 return self.read_only
 
@@ -152,12 +160,21 @@ class PostgresDatabase:
         With `again`, `work` is repeated after a transient failure; pass False if it passes rows on while it runs.
         Without `again`, `locked` may name a table that no other transaction can write to while `work` runs.
         """
+        if again and (snapshot := self.snapshots.current) is not None:
+            return work(snapshot.connection())  # `in_snapshot` retries
         with self._translate_errors():
             return _with_retries(lambda: self._read(work)) if again else self._read(work, locked)
 
+    def in_snapshot(self, work: Callable[[], T]) -> T:
+        """Call `work`, whose reads all see one snapshot. It is called again after a transient failure."""
+        if self.snapshots.current is not None:
+            return work()
+        with self._translate_errors():
+            return _with_retries(lambda: self.snapshots.run(work))
+
     def _write(self, work: Callable[[Connection], T]) -> T:
         committing: tuple[int, T] | None = None
-        with self._pool.connection() as con:
+        with self._connection() as con:
             try:
                 with _in_pipeline(con):
                     con.execute("BEGIN", prepare=False)
@@ -183,37 +200,64 @@ class PostgresDatabase:
         return result
 
     def _read(self, work: Callable[[Connection], T], locked: str | None = None) -> T:
-        with self._pool.connection() as con:
+        with self._reading(locked) as con:
+            return work(con)
+
+    @contextmanager
+    def _reading(self, locked: str | None = None) -> Generator[Connection]:
+        """Lend a connection in a transaction that cannot write."""
+        with self._connection() as con:
             try:
                 with _in_pipeline(con):
                     con.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", prepare=False)
                     if locked:  # before the snapshot, which is that of the first query
                         con.execute(f"LOCK TABLE {locked} IN EXCLUSIVE MODE".encode())
-                    result = work(con)
+                    yield con
                     con.execute("COMMIT", prepare=False)  # after a ROLLBACK psycopg drops its prepared statements
             except BaseException:
                 _roll_back(con)
                 raise
-        return result
+
+    @contextmanager
+    def _connection(self) -> Generator[Connection]:
+        with self._pool.connection() as con:
+            self.clock.measure(con)
+            yield con
 
     def _translate_errors(self) -> AbstractContextManager[None]:
         return translate_errors(self.name, self._pool.size)
 
 
 def migrate(url: str, *, role: str | None = None, contract: bool = False) -> list[tuple[str, migrations.Phase]]:
-    """Run the unfinished phases of the schema's steps (see `migrations`), and return them.
+    """Run the unfinished phases of the schema's steps, set missing settings (see `migrations`), and return both.
 
     Phases that remove data of older versions run only with `contract`. If `role` is given, it is granted the rights to
     read and write rows.
 
     Raises StoreUnavailable if the database cannot be used, NewerHome if a newer version has contracted it, InvalidInput
-    if the role does not exist, and Refused if `contract` is set and an older server is connected.
+    if the role does not exist, and Refused if `contract` is set and an older server is connected or if the user may not
+    set what is missing. The text names the phases that were done before it.
     """
-    with translate_errors(name_of(url), 1), psycopg.connect(_conninfo(url), autocommit=True) as con:
+    done: list[tuple[str, migrations.Phase]] = []
+    name = name_of(url)
+    with translate_errors(name, 1), psycopg.connect(_conninfo(url), autocommit=True) as con:
         equip(con)
-        done = list(migrations.migrate(con, contract=contract))
         if role is not None:
-            migrations.grant(con, role)
+            migrations.require_role(con, role)
+        try:
+            for phase in migrations.migrate(con, contract=contract):
+                done.append(phase)  # noqa: PERF402 - those before an error are named in it
+            if role is not None:
+                migrations.grant(con, role)
+            migrations.require_settings(con)
+        except (psycopg.Error, Refused) as error:
+            if not done:
+                raise
+            phases = ", ".join(f"{step} ({phase})" for step, phase in done)
+            kept = f"This was done before, and is kept: {phases}. Run `mcp-memory migrate` again when that is mended."
+            if isinstance(error, Refused):
+                raise Refused(f"{error} {kept}") from None
+            raise StoreUnavailable(f"{name} cannot be migrated ({reason_of(error)}). {kept}") from None
         return done
 
 
@@ -239,7 +283,10 @@ def _problems(con: Connection) -> list[str]:
         " AND EXISTS (SELECT 1 FROM pg_stat_replication WHERE application_name <> 'pg_basebackup')"
         " FROM pg_roles WHERE rolname = current_user"
     ).fetchone()
-    return [text for text, is_so in zip((_ABOVE, _NOT_FLUSHED, _NOT_SENT), row or (), strict=False) if is_so]
+    problems = [text for text, is_so in zip((_ABOVE, _NOT_FLUSHED, _NOT_SENT), row or (), strict=False) if is_so]
+    if missing := migrations.missing_settings(con):
+        problems.append(_MISSING.format(", ".join(missing)))
+    return problems
 
 
 @contextmanager

@@ -80,7 +80,7 @@ def translate_errors(name: str, pool_size: int) -> Generator[None]:
 
 
 def _error_for(error: psycopg.Error, name: str) -> McpMemoryError | None:
-    reason = " ".join(str(error).split("\n", 1)[0].split())[:200]
+    reason = reason_of(error)
     match error:
         case _ if error.sqlstate == WRONG_PROOF:
             return StoreUnavailable(
@@ -127,6 +127,11 @@ def _error_for(error: psycopg.Error, name: str) -> McpMemoryError | None:
             return StoreUnavailable(f"{name} cannot be used ({reason}). Nothing was written. {advice}")
         case _:
             return None
+
+
+def reason_of(error: psycopg.Error) -> str:
+    """Return what the server said, in a line of at most 200 characters."""
+    return " ".join(str(error).split("\n", 1)[0].split())[:200]
 
 
 def name_of(url: str) -> str:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from mcp_memory.core.errors import StoreUnavailable
@@ -158,7 +158,7 @@ class ObjectUpkeep:
         )
 
     def _delete_orphans(self, page: Sequence[tuple[str, int, datetime]], older_than: timedelta) -> None:
-        before = datetime.now(UTC) - older_than
+        before = self._db.clock.now() - older_than
         old = [key for key, _, at in page if at <= before]
         named = self._keys_in_use(old)
         if orphans := [key for key in old if key not in named]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import psycopg
 
 from mcp_memory.store.forgetting import Purge, Purged
 from mcp_memory.store.postgres import term_rows, terms, vectors
+from mcp_memory.store.postgres.clock import DatabaseClock
 from mcp_memory.store.postgres.database import PostgresDatabase
 from mcp_memory.store.postgres.migrations import STEPS
 from mcp_memory.store.postgres.notifications import Notifications
@@ -78,12 +80,33 @@ class PostgresStore:
         self, space: str, work: Callable[Concatenate[PostgresTransaction, P], T], /, *args: P.args, **kwargs: P.kwargs
     ) -> T:
         def read(con: Connection) -> T:
-            tx = self._reading(con, space)
+            tx = self._in_snapshot(con, space) or self._reading(con, space)
             result = work(tx, *args, **kwargs)
             tx.verify()
             return result
 
         return self._db.read(read)
+
+    def _in_snapshot(self, con: Connection, space: str) -> PostgresTransaction | None:
+        """Return the transaction of a space in this thread's snapshot; None outside of a snapshot."""
+        if (snapshot := self._db.snapshots.current) is None:
+            return None
+        entered = snapshot.transactions  # the last is that of the rows that the connection sees
+        tx: PostgresTransaction | None = entered.get(space)
+        if tx is None:
+            tx = self._reading(con, space)
+            tx.known = {}
+        elif next(reversed(entered)) != space:
+            tx.enter()
+            del entered[space]
+        entered[space] = tx
+        return tx
+
+    def in_snapshot(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._db.in_snapshot(partial(work, *args, **kwargs))
+
+    def end_snapshot(self) -> None:
+        self._db.snapshots.end()
 
     def _reading(self, con: Connection, space: str) -> PostgresTransaction:
         return PostgresTransaction(con, space, writing=False, uploads=Uploads(self._objects))
@@ -111,7 +134,14 @@ class PostgresStore:
         return result
 
     def read_home(self, work: Callable[Concatenate[HomeTransaction, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self._db.read(lambda con: work(home_transaction(con), *args, **kwargs))
+        def read(con: Connection) -> T:
+            tx = home_transaction(con)
+            if snapshot := self._db.snapshots.current:
+                snapshot.transactions.pop(None, None)
+                snapshot.transactions[None] = tx
+            return work(tx, *args, **kwargs)
+
+        return self._db.read(read)
 
     def write_home(self, work: Callable[Concatenate[HomeTransaction, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return self._db.write(lambda con: work(home_transaction(con, writing=True), *args, **kwargs))
@@ -197,8 +227,13 @@ class PostgresStore:
     def place(self) -> str:
         return self._db.name
 
+    @property
+    def clock(self) -> DatabaseClock:
+        return self._db.clock
+
     def problems(self) -> list[str]:
-        return [*self._db.problems, *self._object_upkeep.problems()]
+        clock = self.clock.problem()
+        return [*self._db.problems, *([clock] if clock else []), *self._object_upkeep.problems()]
 
     @property
     def has_files(self) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -12,7 +13,7 @@ from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.store.postgres import access, terms, vectors
 from mcp_memory.store.postgres.connection import PostgresConnection, cache_of
 from mcp_memory.store.postgres.objects import Part, Uploads
-from mcp_memory.store.sql.transaction import HomeTransaction, Transaction
+from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, Value
 from mcp_memory.store.values import Layer, Vectors
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class PostgresTransaction(Transaction):
     epoch = "(('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::bigint << 40)"
     is_touched = False
     has_removed = False
+    _queued: list[tuple[str, Sequence[Value]]] | None = None
 
     def __init__(self, con: psycopg.Connection[Any], space: str, *, writing: bool, uploads: Uploads) -> None:
         HomeTransaction.__init__(self, PostgresConnection(con))
@@ -70,8 +72,53 @@ class PostgresTransaction(Transaction):
                 self.con.close()
                 raise psycopg.OperationalError("the space has another number now")
 
+    def enter(self) -> None:
+        """Restrict the rest of a reading transaction to the rows of this space again, after those of another."""
+        access.enter(self.con, self.name, "read")
+
+    @contextmanager
+    def together(self) -> Generator[None]:
+        self._queued = []
+        try:
+            yield
+            self._send()
+        finally:
+            self._queued = None
+
+    def all(self, sql: str, *values: Value) -> list[Any]:
+        self._send()
+        return super().all(sql, *values)
+
+    def each(self, sql: str, *values: Value) -> Iterator[Any]:
+        self._send()
+        return super().each(sql, *values)
+
+    def run(self, sql: str, *values: Value) -> None:
+        if self._queued is not None and sql.startswith("INSERT"):
+            self._queued.append((sql, values))
+        else:
+            self._send()
+            super().run(sql, *values)
+
+    def many(self, sql: str, rows: Iterable[Sequence[Value]]) -> None:
+        if self._queued is None:
+            super().many(sql, rows)
+        else:
+            for row in rows:
+                self.run(sql, *row)
+
+    def _send(self) -> None:
+        """Send the queued statements as one: all but the last are common table expressions of the last."""
+        if self._queued:
+            *first, last = (sql for sql, _ in self._queued)
+            parts = ", ".join(f"part{number} AS ({sql})" for number, sql in enumerate(first))
+            values = [value for _, given in self._queued for value in given]
+            self._queued.clear()
+            super().run(f"WITH {parts} {last}" if parts else last, *values)
+
     def make_space(self) -> None:
         if not self.space:
+            self._send()
             self._entered = access.enter(self.con, self.name, "create")
             self.space = self._number()
 

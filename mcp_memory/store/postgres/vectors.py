@@ -183,8 +183,14 @@ def _best(data: bytes, query: NDArray[np.float32], layer: Layer, limit: int) -> 
 
 def of_rows(tx: Transaction, layer: Layer, ids: Sequence[str], identity: str) -> dict[str, NDArray[np.float32]]:
     """See `Store.vectors_of`."""
-    vectors = read_stored(tx, layer, [number_of(id, layer[0]) for id in ids], identity)
-    return {f"{layer[0]}{number}": normalise(row) for number, row in vectors.items()}
+
+    def read(numbers: Sequence[int]) -> dict[int, NDArray[np.float32]]:
+        return {number: normalise(row) for number, row in read_stored(tx, layer, numbers, identity).items()}
+
+    numbers = [number_of(id, layer[0]) for id in ids]
+    return {
+        f"{layer[0]}{number}": row for number, row in tx.once(f"{layer} vectors by {identity}", numbers, read).items()
+    }
 
 
 def read_stored(tx: Transaction, layer: Layer, numbers: Sequence[int], identity: str) -> dict[int, NDArray[np.int8]]:

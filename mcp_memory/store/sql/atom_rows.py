@@ -264,9 +264,12 @@ def _insert_fact(tx: Transaction, number: int, atom: NewAtom, superseded: Supers
 
 def by_ids(tx: Transaction, ids: Iterable[str]) -> list[Atom]:
     """Return atoms that exist and are not forgotten, including ended atoms, in the order of `ids`."""
-    numbers = numbers_of(ids, "a")
-    atoms = {atom.id: atom for atom in _select(tx, f"r.id IN ({marks(numbers)})", *numbers)}
-    return [atoms[id] for id in (f"a{n}" for n in dict.fromkeys(numbers)) if id in atoms]
+
+    def read(numbers: Sequence[int]) -> dict[int, Atom]:
+        atoms = _select(tx, f"r.id IN ({marks(numbers)})", *numbers)
+        return {number_of(atom.id, "a"): atom for atom in atoms}
+
+    return list(tx.once("atom", numbers_of(ids, "a"), read).values())
 
 
 def are_current(tx: Transaction, ids: Iterable[str]) -> dict[str, bool]:

@@ -33,6 +33,14 @@ THERE = (
 
 HELD = f"FROM held h WHERE h.space = :space AND {THERE.format(id='h.id', space='h.space')}"
 """The rows of a space that are not forgotten and were ever quarantined or labelled."""
+MAY_HAVE_ATTACKS = (
+    "(EXISTS (SELECT 1 FROM chunk WHERE space = :space) OR EXISTS (SELECT 1 FROM held WHERE space = :space))"
+)
+"""The condition that a space may contain the text of an attack.
+
+This is so if there are chunks of tool results, which are judged only when they are shown, or rows that have or had
+reasons for quarantine.
+"""
 _COLUMNS = "h.id, h.reasons, h.at, h.verdict, h.reviewed_at"
 
 
@@ -73,20 +81,17 @@ def list_quarantined(
         by_person = "h.verdict IN ('released', 'kept') ORDER BY h.reviewed_at DESC"
         which = by_person if decided else "h.verdict IS NULL ORDER BY h.at DESC"
         return [_read_held(row) for row in tx.all(f"SELECT {_COLUMNS} {HELD} AND {which}, h.id LIMIT ?", limit)]
-    unique_ids = list(dict.fromkeys(ids))
-    rows = tx.all(f"SELECT {_COLUMNS} {HELD} AND h.id IN ({marks(unique_ids)})", *unique_ids)
-    by_id = {row.id: row for row in map(_read_held, rows)}
-    return [by_id[id] for id in unique_ids if id in by_id]
+
+    def read(new_ids: Sequence[str]) -> dict[str, Held]:
+        rows = tx.all(f"SELECT {_COLUMNS} {HELD} AND h.id IN ({marks(new_ids)})", *new_ids)
+        return {row.id: row for row in map(_read_held, rows)}
+
+    return list(tx.once("held", ids, read).values())
 
 
 def may_have_attacks(tx: Transaction) -> bool:
-    """Return whether the space may contain the text of an attack.
-
-    This is so if there are chunks of tool results, which are judged only when they are shown, or rows that have or had
-    reasons for quarantine.
-    """
-    here = "EXISTS (SELECT 1 FROM {} WHERE space = :space)"
-    return bool(tx.get(f"SELECT {here.format('chunk')} OR {here.format('held')}"))
+    """Return whether the space may contain the text of an attack."""
+    return bool(tx.get(f"SELECT {MAY_HAVE_ATTACKS}"))
 
 
 def unjudged(tx: Transaction, *, limit: int) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
+K = TypeVar("K")
+V = TypeVar("V")
 Value = str | int | float | bytes | None
 
 NOW = "CAST(1000 * unixepoch('now', 'subsec') AS BIGINT)"
@@ -133,10 +136,12 @@ class HomeTransaction:
     """Runs statements on rows of the home, such as spaces, tokens, spend and queues.
 
     `skip_locked` is appended to a SELECT that claims a row, so that rows claimed by other transactions are skipped.
+    `known` are the values that `once` has read in this snapshot; None outside of a snapshot, where rows may change.
     """
 
     space = 0
     skip_locked = ""
+    known: dict[str, dict[Any, Any]] | None = None
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
@@ -164,6 +169,23 @@ class HomeTransaction:
     def column(self, sql: str, *values: Value) -> list[Any]:
         """Run a statement and return the first column of all its rows."""
         return [row[0] for row in self.all(sql, *values)]
+
+    def once(self, kind: str, keys: Iterable[K], read: Callable[[list[K]], Mapping[K, V]]) -> dict[K, V]:
+        """Return values by key, in the order of the keys, as `read` returns them; keys without a value are left out.
+
+        In a snapshot, `read` gets only keys of this `kind` that were not read before. Values must not be changed.
+        """
+        unique = list(dict.fromkeys(keys))
+        known = {} if self.known is None else self.known.setdefault(kind, {})
+        if missing := [key for key in unique if key not in known]:
+            found = read(missing)
+            known.update((key, found.get(key)) for key in missing)
+        return {key: value for key in unique if (value := known[key]) is not None}
+
+    def note_known(self, kind: str, values: Mapping[Any, Any]) -> None:
+        """Let `once` return these values without reading them."""
+        if self.known is not None:
+            self.known.setdefault(kind, {}).update(values)
 
     def among(self, sql: str, members: Iterable[Value], *values: Value) -> list[Any]:
         """Run a statement that contains `IN ({})` for the members, and return its rows.
@@ -270,6 +292,13 @@ class Transaction(HomeTransaction):
         """Return the last number that was allocated for a kind of row, or 0."""
         return self.get("SELECT last FROM number WHERE space = :space AND kind = ?", kind) or 0
 
+    def together(self) -> AbstractContextManager[None]:
+        """Let the engine send the INSERT statements of a block as one, unless their rows are read.
+
+        It may run them in any order, and none sees the rows of another: each row may be inserted or changed once.
+        """
+        return nullcontext()
+
     def make_space(self) -> None:
         """Insert the row of the space if it is new. Raises InvalidInput if its name looks like it contains a key."""
         if not self.space:
@@ -334,15 +363,18 @@ class Transaction(HomeTransaction):
 
     def announce(self, *topics: str) -> None:
         """Record in the change feed that topics of the space changed."""
+        following = f"CASE WHEN coalesce(n.last, 0) <= {self.epoch} THEN {self.epoch} ELSE n.last END + 1"
+        self.run_rows(  # from the counter as it was before the statement after this one
+            f"INSERT INTO change (space, topic, seq) SELECT :space, t.column1, {following} FROM (VALUES {{}}) t"
+            " LEFT JOIN number n ON n.space = :space AND n.kind = 'change' WHERE 1 = 1"
+            " ON CONFLICT (space, topic) DO UPDATE SET seq = excluded.seq",
+            "(?)",
+            [(topic,) for topic in dict.fromkeys(topics)],
+        )
         self.run(
             f"INSERT INTO number (space, kind, last) VALUES (:space, 'change', {self.epoch} + 1)"
             " ON CONFLICT (space, kind) DO UPDATE"
             " SET last = CASE WHEN number.last < excluded.last THEN excluded.last ELSE number.last + 1 END"
-        )
-        self.many(
-            "INSERT INTO change (space, topic, seq) SELECT space, ?, last FROM number"
-            " WHERE space = :space AND kind = 'change' ON CONFLICT (space, topic) DO UPDATE SET seq = excluded.seq",
-            [(topic,) for topic in dict.fromkeys(topics)],
         )
 
 
@@ -395,6 +427,21 @@ class Engine(Protocol):
 
     def read_home(self, work: Callable[Concatenate[HomeTransaction, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a function on the rows of the home."""
+        ...
+
+    def in_snapshot(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call a function, all of whose reads, in this thread, see one consistent state and share a transaction.
+
+        Rows are read once. Writes inside raise NestedCall. `work` may be called again after a transient failure.
+        """
+        ...
+
+    def end_snapshot(self) -> None:
+        """End the transaction of this thread's snapshot; the next read begins another, with a newer state.
+
+        Call it before a long wait, as for a model, since the snapshot holds a connection. Without a snapshot it does
+        nothing.
+        """
         ...
 
     def write_home(self, work: Callable[Concatenate[HomeTransaction, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:

@@ -25,11 +25,12 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 import apsw
 
-from mcp_memory.core.errors import DamagedRow, HomeGone, NoRoom, StoreUnavailable
+from mcp_memory.core.errors import DamagedRow, HomeGone, NoRoom, NotFound, StoreUnavailable
 from mcp_memory.core.private_files import make_folder
 from mcp_memory.core.process_registry import waiting_lock
 from mcp_memory.core.regular_files import OpenedFolder, remove_own, require_no_links
 from mcp_memory.store.nesting import NestingGuard
+from mcp_memory.store.snapshots import Snapshots
 from mcp_memory.store.sqlite import copies, unreadable
 from mcp_memory.store.sqlite import home as homes
 from mcp_memory.store.sqlite.migrations import migrate, must_be_current
@@ -61,6 +62,7 @@ class Database:
         """Why the home cannot be written to; None if it can."""
         self._write_lock = threading.Lock()
         self._nesting = NestingGuard()
+        self.snapshots = Snapshots(self._reading)
         self._pool_wait = pool_wait
         self._readers: queue.LifoQueue[apsw.Connection | None] = queue.LifoQueue()
         for _ in range(_READERS):
@@ -124,7 +126,30 @@ class Database:
 
         Raises StoreUnavailable if all connections stay in use.
         """
-        with translate_errors(self.home), self._nesting.call():
+        snapshot = self.snapshots.current
+        with translate_errors(self.home):
+            if snapshot is None:
+                with self._reading() as con:
+                    return _read(con, work, *args, **kwargs)
+            try:
+                return _read(snapshot.connection(), work, *args, **kwargs)
+            except NotFound:
+                raise
+            except BaseException as error:
+                snapshot.end(error)
+                raise
+
+    def in_snapshot(self, work: Callable[[], T]) -> T:
+        """Call `work`, whose reads all see one snapshot."""
+        if self.snapshots.current is not None:
+            return work()
+        with translate_errors(self.home):
+            return self.snapshots.run(work)
+
+    @contextmanager
+    def _reading(self) -> Generator[apsw.Connection]:
+        """Lend a connection that cannot write, in a transaction."""
+        with self._nesting.call():
             self._must_be_open()
             con = self._free_reader()
             try:
@@ -133,9 +158,8 @@ class Database:
                 done = False
                 con.execute("BEGIN")
                 try:
-                    result = _read(con, work, *args, **kwargs)
+                    yield con
                     done = True
-                    return result
                 finally:
                     if con.in_transaction:
                         con.execute("ROLLBACK")

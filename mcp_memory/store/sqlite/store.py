@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
+import apsw
+
+from mcp_memory.store.clock import SystemClock
 from mcp_memory.store.forgetting import Purge, Purged
 from mcp_memory.store.purge_search import Traces
 from mcp_memory.store.sql import exporting, moving, page_rows, word_index
@@ -63,7 +67,26 @@ class SQLiteStore:
     def read(
         self, space: str, work: Callable[Concatenate[SqliteTransaction, P], T], /, *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        return self._db.read(in_space, self._db.home, space, work, *args, **kwargs)
+        return self._db.read(self._in_space, space, work, *args, **kwargs)
+
+    def _in_space(
+        self,
+        con: apsw.Connection,
+        space: str,
+        work: Callable[Concatenate[SqliteTransaction, P], T],
+        /,
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        """Run `work` on a space; in a snapshot, in the same transaction as before."""
+        snapshot = self._db.snapshots.current
+        if snapshot is None:
+            return in_space(con, self._db.home, space, work, *args, **kwargs)
+        tx = snapshot.transactions.get(space)
+        if tx is None:
+            tx = snapshot.transactions[space] = SqliteTransaction(con, self._db.home, space)
+            tx.known = {}
+        return work(tx, *args, **kwargs)
 
     def write(
         self, space: str, work: Callable[Concatenate[SqliteTransaction, P], T], /, *args: P.args, **kwargs: P.kwargs
@@ -75,6 +98,12 @@ class SQLiteStore:
 
     def write_home(self, work: Callable[Concatenate[HomeTransaction, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return self._db.write(in_home, work, *args, **kwargs)
+
+    def in_snapshot(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._db.in_snapshot(partial(work, *args, **kwargs))
+
+    def end_snapshot(self) -> None:
+        self._db.snapshots.end()
 
     def on_change(self, heard: Callable[[], None]) -> None:
         """Do nothing. A process is not notified when other processes write to a file, so callers have to poll."""
@@ -167,6 +196,10 @@ class SQLiteStore:
         return self._db.read(purging.exclude_retained, home, traces)
 
     # seeing
+
+    @property
+    def clock(self) -> SystemClock:
+        return SystemClock()
 
     @property
     def place(self) -> str:

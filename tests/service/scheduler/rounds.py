@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -39,16 +39,13 @@ def record(store: Store, clock: FixedClock) -> None:
 
 
 @contextmanager
-def working(store: Any, clock: FixedClock, home: Path) -> Iterator[Callable[[], bool]]:
+def working(store: Any, clock: FixedClock, home: Path) -> Generator[Callable[[], bool]]:
     settings = Settings(home=home, embedder="none", distil=False, scenes_interval=0)
     indexing = Indexing(store, make_embedder(settings), settings)  # never started: no thread but this one
     search = Search(store, clock)
     pipeline = Scheduler(store, search, indexing, settings, now=clock)
     model = MeteredModel(Reader(), StoreLedger(store), settings, now=clock)
-    try:
-        yield lambda: pipeline.step(model) is True
-    finally:
-        search.close()
+    yield lambda: pipeline.step(model) is True
 
 
 def finish(store: Store, clock: FixedClock, home: Path) -> None:

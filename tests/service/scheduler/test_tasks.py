@@ -104,7 +104,6 @@ def test_a_task_of_a_hundred_steps_costs_a_few_questions_and_talk_keeps_its_own(
         large(agent) if at % 2 else small(agent, 1)
         while pipeline.run(metered):
             assert len(model.asked) <= 1 + (at + 1) / RECORDS_A_QUESTION + 1
-    search.close()
     assert 3 <= len(model.asked) <= 1 + 100 / RECORDS_A_QUESTION
     assert {done.stage for done in store.read("default", job_rows.stage_totals)} == {"summaries", "canvas"}
     assert from_versions(store, "default", 1) == store.read("default", canvas_rows.canvas, 1)

@@ -125,8 +125,15 @@ def nearest(
 
 def of_rows(tx: Transaction, layer: Layer, ids: Sequence[str], identity: str) -> dict[str, NDArray[np.float32]]:
     """See `Store.vectors_of`."""
-    vectors = read_stored(connection_of(tx), layer, tx.space, [number_of(id, layer[0]) for id in ids], identity)
-    return {f"{layer[0]}{number}": normalise(row) for number, row in vectors.items()}
+
+    def read(numbers: Sequence[int]) -> dict[int, NDArray[np.float32]]:
+        stored = read_stored(connection_of(tx), layer, tx.space, numbers, identity)
+        return {number: normalise(row) for number, row in stored.items()}
+
+    numbers = [number_of(id, layer[0]) for id in ids]
+    return {
+        f"{layer[0]}{number}": row for number, row in tx.once(f"{layer} vectors by {identity}", numbers, read).items()
+    }
 
 
 def read_stored(
