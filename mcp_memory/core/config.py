@@ -39,6 +39,12 @@ class Settings(BaseModel):
         repr=False,
         pattern=r"^postgres(ql)?://",
     )
+    store_key: str | None = _setting(
+        None,
+        "Key of such a database, without which its user sees no rows; `mcp-memory migrate --grant` prints it",
+        repr=False,
+        pattern=r"^\S{32,}$",
+    )
     objects: str | None = _setting(
         None,
         "Bucket for the tool results of such a memory, `s3://BUCKET/PREFIX`; default: in the database",
