@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from itertools import count
@@ -112,7 +112,44 @@ class PostgresServer:
     def kill(self) -> None:
         """Send SIGKILL to the server; its other processes notice that and end."""
         self._killed.touch()
-        os.kill(int((self.folder / "data" / "postmaster.pid").read_text().split()[0]), signal.SIGKILL)
+        os.kill(self._postmaster(), signal.SIGKILL)
+
+    @contextmanager
+    def paused(self) -> Generator[None]:
+        """Send SIGSTOP to the server and its processes: connections stay open and are not answered."""
+        with psycopg.connect(self.url(), autocommit=True) as con:
+            others = "SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
+            pids = [self._postmaster(), *(pid for (pid,) in con.execute(others))]
+
+        def send(what: signal.Signals) -> None:
+            for pid in pids:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, what)
+
+        send(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            send(signal.SIGCONT)
+
+    def _postmaster(self) -> int:
+        return int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
+
+    @contextmanager
+    def paused(self) -> Generator[None]:
+        """Stop all processes of the server until the end of the block, without ending a connection."""
+        first = (self.folder / "data" / "postmaster.pid").read_text().split()[0]
+        os.kill(int(first), signal.SIGSTOP)  # before the others: it starts no more
+        children = subprocess.run(["pgrep", "-P", first], capture_output=True, text=True, check=False).stdout.split()
+        processes = [int(first), *map(int, children)]
+        try:
+            for process in processes[1:]:
+                os.kill(process, signal.SIGSTOP)
+            yield
+        finally:
+            for process in processes:
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGCONT)
 
     @property
     def _killed(self) -> Path:

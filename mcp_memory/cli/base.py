@@ -163,6 +163,13 @@ _STORE = click.option(
     expose_value=False,
     help="PostgreSQL database of a shared memory, postgresql://…  [default: $MCP_MEMORY_STORE or a file in the home]",
 )
+_SERVER = click.option(
+    "--server",
+    metavar="URL",
+    callback=_store_option,
+    expose_value=False,
+    help="Server with the memory, https://…  [default: $MCP_MEMORY_SERVER or this machine]",
+)
 _SPACE = click.option(
     "--space",
     callback=_store_option,
@@ -230,8 +237,8 @@ def progress_bars(what: str = "") -> Generator[Callable[[str, int, int], None]]:
 
 
 def memory_options(command: Command) -> Command:
-    """Add `--home`, `--store`, `--space` and `--personal-space`; they work before and after the command's name."""
-    return home_option(_STORE(_SPACE(_PERSONAL(command))))
+    """Add the options that choose a memory; they work before and after the command's name."""
+    return home_option(_STORE(_SERVER(_SPACE(_PERSONAL(command)))))
 
 
 def parse_duration(text: str, option: str) -> timedelta:
@@ -262,6 +269,11 @@ def settings() -> Settings:
 def home_with_files() -> Path:
     """Return the home if a command can work on its files. Raises Refused if the memory is in PostgreSQL."""
     chosen = settings()
+    if chosen.server is not None:
+        raise Refused(
+            f"`{click.get_current_context().info_name}` works on the files of a memory, and this one is on "
+            f"{chosen.server}. Run it there."
+        )
     if chosen.store is not None:
         raise Refused(
             f"`{click.get_current_context().info_name}` works on the files of a home, but this memory is in "
@@ -274,13 +286,13 @@ def existing_memory_settings() -> Settings:
     """Return the effective settings of an existing memory.
 
     Raises NothingStored if nothing is stored in the home yet, and StoreUnavailable if its database is missing or cannot
-    be read, or none can be created. PostgreSQL is not checked.
+    be read, or none can be created. PostgreSQL and a server are not checked.
     """
     from mcp_memory.service.upkeep.home_checks import why_unwritable
     from mcp_memory.store.files import database_is_gone
 
     chosen = settings()
-    if chosen.store is None and not os.access(chosen.home / "memory.db", os.R_OK):
+    if chosen.store is None and chosen.server is None and not os.access(chosen.home / "memory.db", os.R_OK):
         if gone := database_is_gone(chosen.home):
             raise StoreUnavailable(gone)
         if (chosen.home / "memory.db").exists():

@@ -42,7 +42,7 @@ from mcp_memory.cli.terminal import (
 from mcp_memory.core.text import format_bytes
 
 if TYPE_CHECKING:
-    from mcp_memory.cli.doctor import Check
+    from mcp_memory.cli.check import Check
 
 _ALIKE = 8  # checks of the same name that are shown: the output fits on a page
 COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
@@ -60,6 +60,14 @@ def status() -> None:
     mcp-memory status
     mcp-memory --space work status --json
     """
+    if (chosen := settings()).server is not None:
+        from mcp_memory.cli.server_status import server_rows, server_status
+
+        found = server_status(chosen)
+        found |= _environment_status(chosen.home)
+        rows = [*server_rows(found), ("hooks", _hooks(found["hooks"]))]
+        print_answer(found, escape_controls(columns([(name, value) for name, value in rows if value])))
+        sys.exit(1 if found["problem"] else 0)
     try:
         answer, page = ask(lambda memory: memory.status()), None
     except NothingStored as nothing:
@@ -178,6 +186,7 @@ def status_rows(answer: dict[str, Any]) -> list[tuple[str, str]]:
     rows = [
         ("home", answer["home"]),
         ("store", answer["store"] if answer["store"].startswith("postgresql:") else ""),
+        ("not ready", answer["not_ready"] or ""),
         ("clock", answer["clock"] or ""),
         ("damaged", " ".join(answer["damaged"][:1])),
         ("space", _space(answer["space"], answer["spaces"])),

@@ -44,6 +44,9 @@ class Settings(BaseModel):
         "Bucket for the tool results of such a memory, `s3://BUCKET/PREFIX`; default: in the database",
         pattern=r"^s3://[^/\s]+(/\S*)?$",
     )
+    store_timeout: float = _setting(
+        10, "Seconds for a call to such a memory; then it fails, as when the database is stopped", ge=2, le=3600
+    )
     server: str | None = _setting(
         None,
         "Address of a server whose memory this machine uses, `https://…`: hooks, commands, `wrap` and `import` ask it, "

@@ -50,9 +50,14 @@ class ServerAddress:
         port = "" if self.port == _PORTS[self.scheme] else f":{self.port}"
         return f"{self.scheme}://{host}{port}{self.path}"
 
+    @property
+    def needs_permission(self) -> bool:
+        """Whether the token would travel in the clear to another machine."""
+        return self.scheme == "http" and not _LOOPBACK.fullmatch(self.host)
+
     def folder(self, home: Path) -> Path:
         """Return the folder in a home for what is noted about this server."""
-        return home / "servers" / blake2b(self.url.encode(), digest_size=8).hexdigest()
+        return home / "servers" / _digest(self.url)
 
     def token_file(self, home: Path) -> Path:
         """Return the file that `install --server` writes the token to."""
@@ -60,6 +65,10 @@ class ServerAddress:
 
 
 _PORTS = {"http": 80, "https": 443}
+
+
+def _digest(text: str) -> str:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
 def parse_address(text: str, *, allow_http: bool = False) -> ServerAddress:
@@ -79,13 +88,14 @@ def parse_address(text: str, *, allow_http: bool = False) -> ServerAddress:
         raise InvalidInput(
             "The address of a server has no user and password. Give the token by MCP_MEMORY_SERVER_TOKEN, or by a file."
         )
-    if parts.scheme == "http" and not (allow_http or _LOOPBACK.fullmatch(parts.hostname)):
+    path = parts.path if parts.path.strip("/") else "/mcp"
+    address = ServerAddress(scheme=parts.scheme, host=parts.hostname, port=port or _PORTS[parts.scheme], path=path)
+    if address.needs_permission and not allow_http:
         raise InvalidInput(
             f"{text!r} would send the token in the clear. Use https://, or set MCP_MEMORY_SERVER_HTTP=true if the "
             "network encrypts it, such as a VPN."
         )
-    path = parts.path if parts.path.strip("/") else "/mcp"
-    return ServerAddress(scheme=parts.scheme, host=parts.hostname, port=port or _PORTS[parts.scheme], path=path)
+    return address
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +108,11 @@ class ServerAccess:
     given_file: str | None = None
     space: str | None = None
     personal_space: str | None = None
+
+    @property
+    def records_folder(self) -> Path:
+        """The folder for what is noted about the space: how far this machine's logs and files were read into it."""
+        return self.address.folder(self.home) / _digest(self.space or "")
 
     @property
     def token_file(self) -> Path:

@@ -6,6 +6,7 @@ They are not listed: no model is offered them. Their answers are structured cont
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -38,13 +39,20 @@ class VerbTool(Tool):
         parsed = parse_arguments(self.name, self.model, arguments)
         answer = await verbs.run(await memory(), self.run.__name__, parsed)
         if self.run is verbs.status:
-            answer = visible_status(answer, current_grant())
+            answer = _status_for_client(answer)
         return await anyio.to_thread.run_sync(self._result, answer)
 
     def _result(self, answer: Any) -> wire.CallToolResult:
         adapter = TypeAdapter[Any](verbs.answer_type(self.run))
         value = sendable(adapter.dump_python(answer, mode="json"))
         return wire.CallToolResult(content=[], structured_content={"result": value})
+
+
+def _status_for_client(status: dict[str, Any]) -> dict[str, Any]:
+    """Return the visible part of a status, with what the client may do and the time of this server."""
+    grant = current_grant()
+    access = {"right": grant.right, "space": grant.space, "now": datetime.now(UTC).isoformat()}
+    return {**visible_status(status, grant), "access": access}
 
 
 def failure(error: McpMemoryError, text: str) -> wire.CallToolResult:

@@ -261,7 +261,7 @@ def _open_store(settings: Settings) -> tuple[Store, EmbeddedStore | None]:
         return embedded, embedded
     from mcp_memory.store.postgres.store import open_store as open_postgres
 
-    return with_spans(open_postgres(settings.store, settings.objects), "store"), None
+    return with_spans(open_postgres(settings.store, settings.objects, timeout=settings.store_timeout), "store"), None
 
 
 def _close(parts: Parts) -> None:

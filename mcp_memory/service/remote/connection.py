@@ -2,8 +2,8 @@
 
 Standard library only: a hook that has to ask the server itself has a second for everything.
 
-A request that fails raises StoreUnavailable if a later one may succeed (no connection, a time limit, an error of the
-server), and Refused if the server does not accept it (the token, its rights, an older version). After a time limit the
+A request that fails raises ServerAway if a later one may succeed (no connection, a time limit, an error of the server),
+and ServerRefused if the server does not accept it (the token, its rights, an older version). After a time limit the
 server is left alone for half a minute: each request fails at once, so that nobody waits again and again.
 """
 
@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 
 from mcp_memory import __version__
 from mcp_memory.core import errors
-from mcp_memory.core.errors import InvalidInput, McpMemoryError, Refused, StoreUnavailable
+from mcp_memory.core.errors import InvalidInput, ServerAway, ServerRefused, StoreUnavailable
 from mcp_memory.core.server_address import VERB_PREFIX, ServerAccess
 
 TIMEOUT_S = 30.0
@@ -44,9 +44,8 @@ _ENVELOPE = {
     f"{_META}clientCapabilities": {},
 }
 _STALE = (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError, ssl.SSLEOFError)
-_ERRORS = {
-    name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, McpMemoryError)
-}
+_ERRORS = {kind.__name__: kind for kind in (errors.InvalidInput, errors.NotFound, errors.Refused, errors.Damaged)}
+"""The errors that mean the same on both sides; any other is a failure of the server."""
 
 
 class ServerConnection:
@@ -61,10 +60,11 @@ class ServerConnection:
     def call(self, verb: str, arguments: Mapping[str, Any], *, timeout: float = TIMEOUT_S) -> Any:
         """Call a verb with JSON arguments and return its JSON answer. Blocks for at most about `timeout` seconds.
 
-        Raises the server's own errors, and StoreUnavailable or Refused as the module says.
+        Raises the server's own errors, ServerAway and ServerRefused as the module says, and Refused without a token.
         """
         if time.monotonic() < self._rests_until:
-            raise StoreUnavailable(f"{self._name} did not answer a moment ago; it is asked again in half a minute.")
+            text = f"{self._name} did not answer a moment ago; it is asked again in half a minute."
+            raise ServerAway(text, "the server did not answer a moment ago")
         name = f"{VERB_PREFIX}{verb}"
         params = {"name": name, "arguments": arguments, "_meta": _ENVELOPE}
         request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
@@ -75,12 +75,15 @@ class ServerConnection:
             status, kind, answer = self._exchange(body, name, timeout)
         except TimeoutError:
             self._rests_until = time.monotonic() + _REST_S
-            raise StoreUnavailable(f"{self._name} did not answer within {timeout:.0f} s.") from None
+            text = f"{self._name} did not answer within {timeout:.0f} s."
+            raise ServerAway(text, "the server did not answer in time") from None
         except ssl.SSLCertVerificationError as error:
-            raise Refused(f"The certificate of {self._name} is not trusted: {error.verify_message}.") from None
+            text = f"The certificate of {self._name} is not trusted: {error.verify_message}."
+            raise ServerRefused(text, "the server's certificate is not trusted") from None
         except (OSError, http.client.HTTPException) as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            raise StoreUnavailable(f"{self._name} cannot be reached: {reason or type(error).__name__}.") from None
+            text = f"{self._name} cannot be reached: {reason or type(error).__name__}."
+            raise ServerAway(text, "the server cannot be reached") from None
         return self._result(verb, status, kind, answer)
 
     def close(self) -> None:
@@ -130,8 +133,10 @@ class ServerConnection:
             while chunk := response.read(2**16):
                 answer += chunk
                 if len(answer) > _MAX_ANSWER:
-                    raise StoreUnavailable(f"{self._name} answered with more than {_MAX_ANSWER // 2**20} MB.")
-                wire.settimeout(max(0.01, deadline - time.monotonic()))
+                    text = f"{self._name} answered with more than {_MAX_ANSWER // 2**20} MB."
+                    raise ServerAway(text, "the server's answer is too long")
+                if not response.isclosed():
+                    wire.settimeout(max(0.01, deadline - time.monotonic()))
         except BaseException:
             connection.close()
             raise
@@ -171,11 +176,15 @@ class ServerConnection:
         message = _message(kind, answer)
         text = str(_object(message.get("error")).get("message") or "")
         if status in (401, 403):
-            raise Refused(f"{self._name} does not accept the token (HTTP {status}). {text}".rstrip())
+            text = f"{self._name} does not accept the token (HTTP {status}). {text}".rstrip()
+            raise ServerRefused(text, "the server does not accept the token")
         if "result" not in message:
             about = text or f"HTTP {status}, {kind}"
             hint = "" if text or status >= 500 else " Is it the address of mcp-memory, with its path?"
-            raise StoreUnavailable(f"{self._name} gave no answer of a memory: {about}.{hint}")
+            text = f"{self._name} gave no answer of a memory: {about.rstrip('.')}.{hint}"
+            raise ServerAway(
+                text, f"the server failed (HTTP {status})" if status >= 400 else "the answer is of no memory"
+            )
         result = _object(message["result"])
         structured = _object(result.get("structuredContent"))
         if not result.get("isError"):
@@ -184,8 +193,9 @@ class ServerConnection:
         if "error" in structured:
             raise _ERRORS.get(structured["error"], StoreUnavailable)(text)
         if text.startswith("There is no tool"):
-            raise Refused(f"{self._name} does not know {verb!r}: update it to {__version__} or later.")
-        raise Refused(f"{self._name} refuses: {text}")
+            text = f"{self._name} does not know {verb!r}: update it to {__version__} or later."
+            raise ServerRefused(text, "the server is of an older version")
+        raise ServerRefused(f"{self._name} refuses: {text}", "the token lacks the right")
 
 
 def _object(value: Any) -> dict[str, Any]:

@@ -52,8 +52,7 @@ class RemoteMemory:
         self.settings = settings
         self.space = settings.space
         self.connection = ServerConnection(access)
-        folder = access.address.folder(settings.home) / mask_name(access.space or "of-the-token")
-        self._records = LocalRecords(folder, home=settings.home)
+        self._records = LocalRecords(access.records_folder, home=settings.home)
 
     def __getattr__(self, name: str) -> Callable[..., Coroutine[Any, Any, Any]]:
         """Return a verb. One that a server does not offer raises Refused when it is called."""

@@ -21,6 +21,7 @@ from psycopg import errors, sql
 
 from mcp_memory.core.errors import InvalidInput, NewerHome, Refused, StoreUnavailable
 from mcp_memory.store.postgres.connection import PostgresConnection
+from mcp_memory.store.postgres.deadlines import lift_deadlines
 from mcp_memory.store.postgres.schema import EVERY, create_tables, run_statements
 from mcp_memory.store.sql import keying, schema
 from mcp_memory.store.sql.transaction import HomeTransaction
@@ -212,7 +213,7 @@ def _is_done(con: Connection, step: Step, phase: Phase) -> bool:
 def _alone(con: Connection) -> Generator[None]:
     """Open a transaction that excludes other migrating programs and has no time limit."""
     with con.transaction():
-        con.execute("SET LOCAL statement_timeout = 0")
+        lift_deadlines(con)
         con.execute("SELECT pg_advisory_xact_lock(hashtextextended('mcp-memory migration', 0))")
         yield
 
