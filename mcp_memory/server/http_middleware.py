@@ -11,13 +11,13 @@ address. The response is the same for an unknown space and for a space of anothe
 Probes of load balancers and orchestrators need no token. `/livez` answers 200 while the process runs. `/readyz` answers
 within two seconds: 200 if the store answers a query, has this program's schema and confirms commits, else 503 and the
 reason, which the log has in detail. Its body also says if the clock of this machine is wrong. The store is queried at
-most once a second, whoever asks.
+most once a second, whoever asks. `/metrics` has a token of its own (`scrapes`).
 """
 
 from __future__ import annotations
 
 import logging
-from collections import Counter
+from collections import Counter as Counts
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from ipaddress import ip_address
@@ -35,6 +35,9 @@ from starlette.routing import Router
 
 from mcp_memory.core.errors import McpMemoryError
 from mcp_memory.core.logs import SafeText
+from mcp_memory.core.metrics import Counter
+from mcp_memory.core.requests import Request as Rejection
+from mcp_memory.core.requests import write_audit
 from mcp_memory.core.server_address import PERSONAL_HEADER, SPACE_HEADER
 from mcp_memory.core.text import one_line
 from mcp_memory.server import authorization, oauth
@@ -49,6 +52,7 @@ from mcp_memory.server.authentication import (
     wrong_tokens,
 )
 from mcp_memory.server.authorization import GRANT, Grant
+from mcp_memory.server.scrapes import Scrapes
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -66,6 +70,8 @@ _BODY_SECONDS = 60.0
 _TOKEN_CHECK_SECONDS = 1.0
 _GRACE_SECONDS = 5.0
 _PAGES_PATH = "/ui"
+_BEARER = {"WWW-Authenticate": 'Bearer realm="mcp-memory metrics"'}
+_REJECTED = Counter("mcp_memory_http_rejected_total", "HTTP requests that were rejected, by status.", "status")
 _TOKEN_REQUIRED = "This memory needs its token: send the header `Authorization: Bearer <token>`."
 
 
@@ -80,13 +86,18 @@ class AuthenticationMiddleware:
         security: TransportSecuritySettings,
         per_minute: int,
         pages: Interface | None = None,
+        metrics_token: str | None = None,
     ) -> None:
-        """`per_minute` limits the requests of each client and address; 0: unlimited. `pages` are served at `/ui`."""
+        """`per_minute` limits the requests of each client and address; 0: unlimited. `pages` are served at `/ui`.
+
+        Metrics are served at `/metrics`, if `metrics_token` is given.
+        """
         self._app = app
         self._pages = pages
         self._credentials = credentials
         self._security = TransportSecurityMiddleware(security)
         self._probes = Probes(credentials.memory)
+        self._scrapes = Scrapes(metrics_token, credentials.memory)
         memory = credentials.memory
         self._clients = RateLimit("client", per_minute, memory) if per_minute else None
         self._addresses = RateLimit("address", per_minute, memory) if per_minute else None
@@ -113,6 +124,9 @@ class AuthenticationMiddleware:
             await probe(scope, receive, send)
             return
         try:
+            if self._scrapes.is_scrape(scope):
+                await (await self._scrape(scope))(scope, receive, send)
+                return
             rejection = await self._reject_early(scope)
             if rejection is not None:
                 await rejection(scope, receive, send)
@@ -125,7 +139,18 @@ class AuthenticationMiddleware:
             else:
                 await self._admit(scope, receive, send)
         except Rejected as rejected:
+            _REJECTED.add(1, str(rejected.status))
+            if rejected.status in (401, 403):
+                who, outcome = f"address {_address(scope)}", f"rejected {rejected.status}"
+                await write_audit(Rejection(verb="enter", who=who, outcome=outcome))
             await _error_response(rejected)(scope, receive, send)
+
+    async def _scrape(self, scope: Scope) -> Response:
+        """Return the metrics. Raises Rejected for a wrong token. Asks the store about wrong tokens only."""
+        if self._scrapes.admits(_bearer_token(scope)):
+            return await self._scrapes.answer()
+        await self._wrong.take(_address(scope))
+        raise Rejected(401, "The metrics need their token, which is the setting metrics_token.", _BEARER)
 
     # --- admission -------------------------------------------------------------------------------
 
@@ -158,6 +183,7 @@ class AuthenticationMiddleware:
             _require_space(client, personal)
         scope[GRANT] = Grant(
             who=client.who,
+            name=client.name,
             space=space,
             personal=None if personal == space else personal,
             right=client.right,
@@ -337,7 +363,7 @@ class ConcurrencyLimit:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._open_requests = Counter[str]()
+        self._open_requests = Counts[str]()
 
     @contextmanager
     def slot(self, key: str) -> Generator[bool]:

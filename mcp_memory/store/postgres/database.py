@@ -19,6 +19,7 @@ import random
 import time
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import replace
 from math import inf
 from threading import BoundedSemaphore
 from typing import Any, TypeVar
@@ -30,7 +31,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from mcp_memory.core import telemetry
 from mcp_memory.core.errors import Refused, StoreUnavailable
 from mcp_memory.core.logs import SafeText
-from mcp_memory.store.postgres import migrations
+from mcp_memory.store.postgres import migrations, row_security
+from mcp_memory.store.postgres.access import Access, enter, give_access, key_of, read_key
 from mcp_memory.store.postgres.clock import DatabaseClock
 from mcp_memory.store.postgres.commits import Commits, Unconfirmed, was_committed
 from mcp_memory.store.postgres.connection import equip
@@ -73,18 +75,22 @@ class PostgresDatabase:
     None. `problems` describes settings of the server that risk the loss or exposure of data.
     """
 
-    def __init__(self, url: str, *, connections: int = _CONNECTIONS, timeout: float = CALL_SECONDS) -> None:
+    def __init__(
+        self, url: str, *, key: str | None = None, connections: int = _CONNECTIONS, timeout: float = CALL_SECONDS
+    ) -> None:
         """Connect to the database.
 
-        `timeout` is how many seconds a call may take, at least 2. Raises StoreUnavailable if the database cannot be
-        used, and NewerHome if a newer version has contracted it.
+        `key` is the setting `store_key`; a user who owns the tables reads a key from the database instead. `timeout` is
+        how many seconds a call may take, at least 2. Raises StoreUnavailable if the database cannot be used, and
+        NewerHome if a newer version has contracted it.
         """
         self.name = name_of(url)
         self.commits = Commits()
         self._timeout = timeout
         self._conninfo = _conninfo(url)
-        self._pool = Pool(self._conninfo, size=connections, wait=_WAIT, equip=equip)
-        self._probes = Pool(self._conninfo, size=1, wait=_WAIT, equip=equip)
+        self._access = Access(key=key_of(key) if key else None, version=migrations.STEPS[-1].number)
+        self._probes = Pool(self._conninfo, size=1, wait=_WAIT, equip=self._equip)
+        self._pool = Pool(self._conninfo, size=connections, wait=_WAIT, equip=self._equip)
         self._write_places = max(1, connections - _FOR_READS)
         self._writers = BoundedSemaphore(self._write_places)
         self.snapshots = Snapshots(lambda: self._reading(self._deadline()))
@@ -93,6 +99,10 @@ class PostgresDatabase:
             try:
                 with self._connection(self._deadline()) as con:
                     self.read_only = migrations.expand_schema(con)
+                    if self._access.key is None:
+                        self._access = replace(self._access, key=read_key(con))
+                        self._equip(con)
+                    next(enter(con, None, "read"))  # refuses a wrong key
                     self._setting_problems = setting_problems(con)
                     if self.read_only is None:
                         self.commits.forget_old(con)
@@ -101,6 +111,10 @@ class PostgresDatabase:
                 raise
         for problem in self._setting_problems:
             logger.warning("%s", SafeText(problem))
+
+    def _equip(self, con: Connection) -> None:
+        equip(con)
+        give_access(con, self._access)
 
     def close(self) -> None:
         self._pool.close()
@@ -116,8 +130,9 @@ class PostgresDatabase:
 
         def ask() -> str | None:
             with self._connection(deadline, self._probes) as con:
-                if (reason := migrations.expand_schema(con)) is not None:
-                    return reason
+                self.read_only = migrations.expand_schema(con)
+                if self.read_only is not None:
+                    return self.read_only
                 problem = standby_problem(con, try_commit=try_commit or self.commits.is_standby_silent)
                 self.commits.is_standby_silent = problem is not None
                 return problem
@@ -199,9 +214,11 @@ class PostgresDatabase:
                     if not con.has_warned:
                         self.commits.note_confirmed(mark, time.monotonic() - sent)
                         return result
-                except (errors.ReadOnlySqlTransaction, errors.UndefinedTable) as error:
+                except (errors.ReadOnlySqlTransaction, errors.UndefinedTable, errors.InsufficientPrivilege) as error:
                     # The server became a standby, and a new connection may find the primary; or a model's vectors were
-                    # dropped, whose tables it would not know.
+                    # dropped, whose tables it would not know; or a space was deleted, whose number it would not know.
+                    if isinstance(error, errors.InsufficientPrivilege) and "row-level security" not in str(error):
+                        raise
                     con.close()
                     raise psycopg.OperationalError(str(error)) from None
                 except BaseException as error:
@@ -303,6 +320,16 @@ def migrate(url: str, *, role: str | None = None, contract: bool = False) -> lis
                 raise Refused(f"{error} {kept}") from None
             raise StoreUnavailable(f"{name} cannot be migrated ({reason_of(error)}). {kept}") from None
         return done
+
+
+def give_key(url: str, role: str, key: str | None = None) -> str | None:
+    """Let a role enter spaces with a key, or with a new one if it has none; return a new key.
+
+    `url` is that of the owner. The key that the role had before is valid until the next change. Raises
+    StoreUnavailable if the database cannot be used.
+    """
+    with translate_errors(name_of(url), 1), psycopg.connect(_conninfo(url)) as con:
+        return row_security.give_key(con, role, key)
 
 
 def _conninfo(url: str) -> str:

@@ -23,12 +23,19 @@ from psycopg.pq import TransactionStatus
 
 from mcp_memory.core import telemetry
 from mcp_memory.core.errors import StoreUnavailable
+from mcp_memory.core.metrics import Counter, Gauge, Histogram
 from mcp_memory.store.nesting import NestingGuard
 from mcp_memory.store.postgres.deadlines import NoAnswer, TimedConnection
 
 _UNUSED = 600.0  # seconds until an unused connection is closed
 _AGE = 3600.0  # seconds until a connection is replaced, so that all follow a server that has moved
 _SHORTEST = 2  # seconds for connecting to a host, which psycopg cannot shorten
+
+_SIZE = Gauge("mcp_memory_pool_size", "Connections to the database that this server may open.")
+_IN_USE = Gauge("mcp_memory_pool_in_use", "Connections in use.")
+_WAITING = Gauge("mcp_memory_pool_waiting", "Calls that wait for a connection.")
+_WAIT = Histogram("mcp_memory_pool_wait_seconds", "How long calls waited for a connection, opening it included.")
+_EXHAUSTED = Counter("mcp_memory_pool_exhausted_total", "Calls that failed because no connection became free in time.")
 
 
 class PoolExhausted(Exception):
@@ -46,6 +53,7 @@ class Pool:
         `wait` is how many seconds to wait for a free connection. `equip` sets up each new connection.
         """
         self.size = size
+        _SIZE.set(size)
         self.wait = wait
         self._conninfo = conninfo
         self._hosts = 1 + str(conninfo_to_dict(conninfo).get("host", "")).count(",")
@@ -68,7 +76,9 @@ class Pool:
         asked = time.monotonic()
         with self._nesting.call(), self._place(deadline):
             con, opened = self._take(deadline)
-            telemetry.set_attribute("pool_wait_ms", round((time.monotonic() - asked) * 1_000, 3))
+            waited = time.monotonic() - asked
+            _WAIT.observe(waited)
+            telemetry.set_attribute("pool_wait_ms", round(waited * 1_000, 3))
             try:
                 yield con
             finally:
@@ -76,10 +86,13 @@ class Pool:
 
     @contextmanager
     def _place(self, deadline: float) -> Generator[None]:
-        if not self._places.acquire(timeout=max(0.0, min(self.wait, deadline - time.monotonic()))):
-            raise PoolExhausted(f"{self.size} connections")
+        with _WAITING.one_more():
+            if not self._places.acquire(timeout=max(0.0, min(self.wait, deadline - time.monotonic()))):
+                _EXHAUSTED.add()
+                raise PoolExhausted(f"{self.size} connections")
         try:
-            yield
+            with _IN_USE.one_more():
+                yield
         finally:
             self._places.release()
 
