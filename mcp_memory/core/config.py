@@ -39,6 +39,12 @@ class Settings(BaseModel):
         repr=False,
         pattern=r"^postgres(ql)?://",
     )
+    store_key: str | None = _setting(
+        None,
+        "Key of such a database, without which its user sees no rows; `mcp-memory migrate --grant` prints it",
+        repr=False,
+        pattern=r"^\S{32,}$",
+    )
     store_reads: str | None = _setting(
         None,
         "Standbys of that database, `postgresql://…`, which answer recalls and searches while they are up to date",

@@ -18,7 +18,7 @@ from tests.store.test_contract import NOW
 pytestmark = pytest.mark.postgres
 
 
-@pytest.mark.parametrize("moment", [b"BEGIN", b"FOR NO KEY UPDATE", b"INSERT INTO note", b"commit_mark", b"COMMIT"])
+@pytest.mark.parametrize("moment", [b"BEGIN", b"enter_space", b"INSERT INTO note", b"commit_mark", b"COMMIT"])
 @pytest.mark.parametrize("passed_on", [False, True])
 def test_a_write_is_stored_once_wherever_the_connection_is_cut(
     url: str, proxy: Proxy, moment: bytes, passed_on: bool

@@ -19,6 +19,7 @@ import random
 import time
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import replace
 from math import inf
 from threading import BoundedSemaphore
 from typing import Any, TypeVar
@@ -30,7 +31,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from mcp_memory.core import telemetry
 from mcp_memory.core.errors import Refused, StoreUnavailable
 from mcp_memory.core.logs import SafeText
-from mcp_memory.store.postgres import migrations
+from mcp_memory.store.postgres import migrations, row_security
+from mcp_memory.store.postgres.access import Access, enter, give_access, key_of, read_key
 from mcp_memory.store.postgres.clock import DatabaseClock
 from mcp_memory.store.postgres.commits import Commits, Unconfirmed, was_committed
 from mcp_memory.store.postgres.connection import equip
@@ -76,29 +78,41 @@ class PostgresDatabase:
     """
 
     def __init__(
-        self, url: str, *, connections: int = _CONNECTIONS, timeout: float = CALL_SECONDS, reads: str | None = None
+        self,
+        url: str,
+        *,
+        key: str | None = None,
+        connections: int = _CONNECTIONS,
+        timeout: float = CALL_SECONDS,
+        reads: str | None = None,
     ) -> None:
         """Connect to the database.
 
-        `reads`: the URL of standbys that answer the reads of snapshots. `timeout` is how many seconds a call may take,
-        at least 2. Raises StoreUnavailable if the database cannot be used, and NewerHome if a newer version has
-        contracted it.
+        `key` is the setting `store_key`; a user who owns the tables reads a key from the database instead. `timeout` is
+        how many seconds a call may take, at least 2. `reads`: the URL of standbys that answer the reads of snapshots.
+        Raises StoreUnavailable if the database cannot be used, and NewerHome if a newer version has contracted it.
         """
         self.name = name_of(url)
         self.commits = Commits()
         self._timeout = timeout
         self._conninfo = _conninfo(url)
-        self._probes = Pool(self._conninfo, size=1, wait=_WAIT, equip=equip)
-        self._pool = Pool(self._conninfo, size=connections, wait=_WAIT, equip=equip)
+        self._access = Access(key=key_of(key) if key else None, version=migrations.STEPS[-1].number)
+        self._probes = Pool(self._conninfo, size=1, wait=_WAIT, equip=self._equip)
+        self._pool = Pool(self._conninfo, size=connections, wait=_WAIT, equip=self._equip)
         self._write_places = max(1, connections - _FOR_READS)
         self._writers = BoundedSemaphore(self._write_places)
-        self._replica = Replica(_conninfo(reads, **_STANDBY), size=connections, wait=_WAIT) if reads else None
+        standby = reads and Pool(_conninfo(reads, **_STANDBY), size=connections, wait=_WAIT, equip=self._equip)
+        self._replica = Replica(standby) if standby else None
         self.snapshots = Snapshots(lambda: self._reading(self._deadline(), anywhere=True))
         self.clock = DatabaseClock()
         with self._translate_errors():
             try:
                 with self._connection(self._deadline()) as con:
                     self.read_only = migrations.expand_schema(con)
+                    if self._access.key is None:
+                        self._access = replace(self._access, key=read_key(con))
+                        self._equip(con)
+                    next(enter(con, None, "read"))  # refuses a wrong key
                     self._setting_problems = setting_problems(con)
                     if self.read_only is None:
                         self.commits.forget_old(con)
@@ -107,6 +121,10 @@ class PostgresDatabase:
                 raise
         for problem in self._setting_problems:
             logger.warning("%s", SafeText(problem))
+
+    def _equip(self, con: Connection) -> None:
+        equip(con)
+        give_access(con, self._access)
 
     def close(self) -> None:
         self._pool.close()
@@ -124,8 +142,9 @@ class PostgresDatabase:
 
         def ask() -> str | None:
             with self._connection(deadline, self._probes) as con:
-                if (reason := migrations.expand_schema(con)) is not None:
-                    return reason
+                self.read_only = migrations.expand_schema(con)
+                if self.read_only is not None:
+                    return self.read_only
                 problem = standby_problem(con, try_commit=try_commit or self.commits.is_standby_silent)
                 self.commits.is_standby_silent = problem is not None
                 return problem
@@ -330,6 +349,16 @@ def migrate(url: str, *, role: str | None = None, contract: bool = False) -> lis
                 raise Refused(f"{error} {kept}") from None
             raise StoreUnavailable(f"{name} cannot be migrated ({reason_of(error)}). {kept}") from None
         return done
+
+
+def give_key(url: str, role: str, key: str | None = None) -> str | None:
+    """Let a role enter spaces with a key, or with a new one if it has none; return a new key.
+
+    `url` is that of the owner. The key that the role had before is valid until the next change. Raises
+    StoreUnavailable if the database cannot be used.
+    """
+    with translate_errors(name_of(url), 1), psycopg.connect(_conninfo(url)) as con, migrations.alone(con):
+        return row_security.give_key(con, role, key)
 
 
 def _conninfo(url: str, **defaults: str) -> str:

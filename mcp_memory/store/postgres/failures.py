@@ -12,7 +12,8 @@ import psycopg
 from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
 
-from mcp_memory.core.errors import InvalidInput, McpMemoryError, NoRoom, StoreUnavailable
+from mcp_memory.core.errors import InvalidInput, McpMemoryError, NewerHome, NoRoom, StoreUnavailable
+from mcp_memory.store.postgres.access import NOT_ENTERED, TOO_OLD_TO_READ, TOO_OLD_TO_WRITE, WRONG_PROOF
 from mcp_memory.store.postgres.commits import Unconfirmed
 from mcp_memory.store.postgres.deadlines import NoAnswer
 from mcp_memory.store.postgres.pool import PoolExhausted
@@ -45,6 +46,8 @@ def is_transient(error: psycopg.Error) -> bool:
         return False
     if error.sqlstate is None:  # the connection was lost, or none could be opened
         return isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError))
+    if error.sqlstate == NOT_ENTERED:  # it began before the database was contracted to this version
+        return True
     return isinstance(error, (*_CONFLICTS, *_SERVER_GONE)) or error.sqlstate.startswith("08")
 
 
@@ -90,6 +93,21 @@ def _error_for(error: psycopg.Error, name: str, timeout: float, nothing: str) ->
             )
         case _ if error.sqlstate == QUOTA_USED_UP:
             return quota_error(str(error))
+        case _ if error.sqlstate == WRONG_PROOF:
+            return StoreUnavailable(
+                f"{name} does not accept the key of this server ({reason}). Set MCP_MEMORY_STORE_KEY to the key that"
+                " `mcp-memory migrate --grant USER` printed for this user, or give the user a key with it."
+            )
+        case _ if error.sqlstate == TOO_OLD_TO_WRITE:
+            return StoreUnavailable(
+                f"{name} can only be read: schema {reason} can be written by newer versions only. Nothing was written."
+                " Upgrade this mcp-memory."
+            )
+        case _ if error.sqlstate == TOO_OLD_TO_READ:
+            return NewerHome(
+                f"{name} was upgraded by a newer mcp-memory (schema {reason}). Nothing was changed. Upgrade this"
+                " program in the way that you installed it."
+            )
         case errors.DiskFull():
             return NoRoom(f"The disk of {name} is full ({reason}).{nothing} Free space on the server.")
         case errors.ProgramLimitExceeded():

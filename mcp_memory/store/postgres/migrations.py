@@ -20,6 +20,8 @@ import psycopg
 from psycopg import errors, sql
 
 from mcp_memory.core.errors import InvalidInput, NewerHome, Refused, StoreUnavailable
+from mcp_memory.store.postgres import row_security
+from mcp_memory.store.postgres.access import enter_as_owner
 from mcp_memory.store.postgres.connection import PostgresConnection
 from mcp_memory.store.postgres.deadlines import lift_deadlines
 from mcp_memory.store.postgres.schema import EVERY, QUOTAS, create_tables, run_statements
@@ -60,7 +62,7 @@ def _key_identifiers(con: Connection) -> None:
 def _key_late_identifiers(con: Connection) -> bool:
     """Replace the plain hashes that programs of the older version have written since."""
     tx = HomeTransaction(PostgresConnection(con))
-    tx.run("SELECT set_config('mcp_memory.space', ?, true)", EVERY)
+    enter_as_owner(con)
     keying.key_identifiers(tx)
     return False
 
@@ -84,6 +86,7 @@ STEPS: list[Step] = [
     Step(name="0002-keyed-identifiers", expand=_key_identifiers, backfill=_key_late_identifiers),
     Step(name="0003-labels", expand=_add_labels),
     Step(name="0004-projects", expand=_add_projects),
+    Step(name="0005-proofs", expand=row_security.expand, contract=row_security.contract),
     Step(name="0006-quotas", expand=_add_quotas),
 ]
 
@@ -200,7 +203,7 @@ def grant(con: Connection, role: str) -> None:
 
     They are granted for what the owner of our tables has in our schema: nothing of another user or of an extension.
     """
-    with _alone(con):
+    with alone(con):
         for (statement,) in con.execute(_GRANTS, {"role": role}).fetchall():
             con.execute(statement.encode())
 
@@ -217,7 +220,7 @@ def _is_done(con: Connection, step: Step, phase: Phase) -> bool:
 
 
 @contextmanager
-def _alone(con: Connection) -> Generator[None]:
+def alone(con: Connection) -> Generator[None]:
     """Open a transaction that excludes other migrating programs and has no time limit."""
     with con.transaction():
         lift_deadlines(con)
@@ -226,12 +229,12 @@ def _alone(con: Connection) -> Generator[None]:
 
 
 def _in_turn(con: Connection, work: Callable[[Connection], bool | None]) -> bool | None:
-    with _alone(con):
+    with alone(con):
         return work(con)
 
 
 def _expand(con: Connection) -> None:
-    with _alone(con):
+    with alone(con):
         con.execute(_NEW_TABLE)
         done = _done(con)
         for step in STEPS:
@@ -239,6 +242,9 @@ def _expand(con: Connection) -> None:
                 step.expand(con)
                 con.execute("INSERT INTO migration VALUES (%s, 1, %s)", (step.name, step.min_writer))
         if not done:
+            for step in STEPS:
+                if step.contract is not None:  # no older server uses a new database
+                    _contract(con, step)
             set_settings(con)
 
 

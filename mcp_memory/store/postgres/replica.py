@@ -16,7 +16,6 @@ from typing import Any
 
 import psycopg
 
-from mcp_memory.store.postgres.connection import equip
 from mcp_memory.store.postgres.deadlines import TimedConnection
 from mcp_memory.store.postgres.pool import Pool, PoolExhausted
 
@@ -50,10 +49,10 @@ def position_of(con: psycopg.Connection[Any]) -> Position:
 
 
 class Replica:
-    """The standbys of a URL. `problem` is why reads go to the primary now, or None."""
+    """The standbys that a pool connects to. `problem` is why reads go to the primary now, or None."""
 
-    def __init__(self, conninfo: str, *, size: int, wait: float) -> None:
-        self._pool = Pool(conninfo, size=size, wait=wait, equip=equip)
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
         self._left_until = 0.0
         self.problem: str | None = None
 

@@ -18,7 +18,7 @@ from mcp_memory.store.postgres.migrations import STEPS
 from mcp_memory.store.postgres.notifications import Notifications
 from mcp_memory.store.postgres.object_upkeep import ObjectUpkeep, find_folder
 from mcp_memory.store.postgres.objects import NotUploaded, Objects, Rows, Uploads, open_bucket
-from mcp_memory.store.postgres.schema import EVERY, is_unfinished
+from mcp_memory.store.postgres.schema import is_unfinished
 from mcp_memory.store.postgres.transaction import PostgresTransaction, home_transaction
 from mcp_memory.store.postgres.turn_columns import Turns
 from mcp_memory.store.sql import exporting, importing, moving, purging, tombstone_rows, word_index
@@ -49,16 +49,21 @@ _LONG: set[Callable[..., object]] = {
 
 
 def open_store(
-    url: str, objects: str | None = None, *, timeout: float = CALL_SECONDS, reads: str | None = None
+    url: str,
+    objects: str | None = None,
+    *,
+    key: str | None = None,
+    timeout: float = CALL_SECONDS,
+    reads: str | None = None,
 ) -> PostgresStore:
     """Open the store in a database and bring its schema up to date.
 
-    `objects`: the bucket that new tool results go to, `s3://BUCKET/PREFIX`; None for the database itself. `timeout`:
-    how many seconds a call may take. `reads`: the URL of standbys for the reads of snapshots. Raises StoreUnavailable
-    if the database cannot be used or a move into it is unfinished, NewerHome if a newer version has contracted it, and
-    InvalidInput for a wrong bucket.
+    `objects`: the bucket that new tool results go to, `s3://BUCKET/PREFIX`; None for the database itself. `key` is the
+    setting `store_key`, which the owner of the tables does not need. `timeout`: how many seconds a call may take.
+    `reads`: the URL of standbys for the reads of snapshots. Raises StoreUnavailable if the database cannot be used or a
+    move into it is unfinished, NewerHome if a newer version has contracted it, and InvalidInput for a wrong bucket.
     """
-    database = PostgresDatabase(url, timeout=timeout, reads=reads)
+    database = PostgresDatabase(url, key=key, timeout=timeout, reads=reads)
     try:
         if database.read(is_unfinished):
             raise moving.unfinished_error(database.name)
@@ -152,8 +157,8 @@ class PostgresStore:
         def read(con: Connection) -> T:
             tx = home_transaction(con)
             if snapshot := self._db.snapshots.current:
-                snapshot.transactions.pop(EVERY, None)
-                snapshot.transactions[EVERY] = tx
+                snapshot.transactions.pop(None, None)
+                snapshot.transactions[None] = tx
             return work(tx, *args, **kwargs)
 
         return self._db.read(read)
@@ -162,7 +167,7 @@ class PostgresStore:
         def write(con: Connection) -> T:
             if work in _LONG:
                 allow_long_answers(con)
-            return work(home_transaction(con), *args, **kwargs)
+            return work(home_transaction(con, writing=True), *args, **kwargs)
 
         return self._db.write(write)
 
