@@ -98,12 +98,12 @@ class StatusVerbs(RecallVerbs):
             "tokens": _count_tokens(_read_rows(partial(store.read_home, home_rows.tokens), damaged), now=now),
             "connected": _home_processes(self.settings.home),
             "damaged": list(dict.fromkeys(damaged)),
-            "not_ready": self._why_not_ready(try_commit=not brief),
+            "write_problem": self._write_problem(try_commit=not brief),
         }
 
-    def _why_not_ready(self, *, try_commit: bool) -> str | None:
+    def _write_problem(self, *, try_commit: bool) -> str | None:
         try:
-            return self._store.not_ready(try_commit=try_commit)
+            return self._store.not_ready(try_commit=try_commit) or self._store.write_problem
         except StoreUnavailable as error:
             return str(error)
 
@@ -312,14 +312,16 @@ class StatusVerbs(RecallVerbs):
     def measurements(self) -> list[Sample]:
         """Return the samples of the store for `/metrics`."""
         wrong = float(self._store.clock.problem() is not None)
+        confirmed = float(self._store.write_problem is None)
         return [
             *samples_of(self._store.read_home(measure)),
             Sample("mcp_memory_clock_wrong", "Whether this machine's clock differs from the database's.", wrong),
+            Sample("mcp_memory_writes_confirmed", "Whether a required standby confirms writes.", confirmed),
             *self._parts.indexing.samples(),
         ]
 
     async def not_ready(self) -> str | None:
-        """Run a query; return the reason if the store cannot be fully read and written now, else None.
+        """Run a query; return the reason if the store does not answer or cannot be written by this program, else None.
 
         It does not wait for threads of other calls, and can be cancelled. Raises StoreUnavailable.
         """
@@ -327,9 +329,9 @@ class StatusVerbs(RecallVerbs):
             self._store.not_ready, abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1)
         )
 
-    def clock_problem(self) -> str | None:
-        """Return how the clock of this machine differs from the store's, if by more than a minute. Does not block."""
-        return self._store.clock.problem()
+    def warnings(self) -> list[str]:
+        """Return why a store that can be read does not confirm writes, and how its clock differs. Does not block."""
+        return [problem for problem in (self._store.write_problem, self._store.clock.problem()) if problem]
 
     @in_thread
     def problems(self) -> list[str]:

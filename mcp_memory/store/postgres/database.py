@@ -121,11 +121,11 @@ class PostgresDatabase:
         self._probes.close()
 
     def not_ready(self, *, try_commit: bool = False) -> str | None:
-        """Upgrade the schema if needed, and return why this program may only read or cannot write now, or None.
+        """Upgrade the schema if needed, and return why this program may only read or has no answer, or None.
 
-        It takes two seconds at most, and a connection outside of the pool. Whether a standby confirms commits is tried
-        if one was not confirmed recently, or with `try_commit`. Raises StoreUnavailable if the database cannot be used,
-        and NewerHome if a newer version has contracted it.
+        It also finds `commits.problem`: by a commit if the last was not confirmed, or with `try_commit`. It takes two
+        seconds and a connection outside of the pool. Raises StoreUnavailable if the database cannot be used, and
+        NewerHome if a newer version has contracted it.
         """
 
         def ask() -> str | None:
@@ -133,9 +133,9 @@ class PostgresDatabase:
                 self.read_only = migrations.expand_schema(con)
                 if self.read_only is not None:
                     return self.read_only
-                problem = standby_problem(con, try_commit=try_commit or self.commits.is_standby_silent)
-                self.commits.is_standby_silent = problem is not None
-                return problem
+                try_it = try_commit or self.commits.problem is not None
+                self.commits.problem = standby_problem(con, try_commit=try_it)
+                return None
 
         with translate_errors(self.name, _PROBE_SECONDS, writes=False):
             deadline = _deadline_in(_PROBE_SECONDS)
@@ -145,9 +145,9 @@ class PostgresDatabase:
                 return f"The database did not answer within {_PROBE_SECONDS:g} s."
 
     def problems(self) -> list[str]:
-        """Return the settings that risk the loss or exposure of data, and why writes are not confirmed now."""
-        problem = self.not_ready(try_commit=True) if self.read_only is None else None
-        return [*self._setting_problems, *([problem] if problem else [])]
+        """Return the settings that risk the loss or exposure of data, and why commits are not confirmed."""
+        self.not_ready(try_commit=True)
+        return [*self._setting_problems, *([self.commits.problem] if self.commits.problem else [])]
 
     def notifications(self, heard: Callable[[], None]) -> Notifications:
         """Begin to listen for the commits of other servers, on a connection outside of the pool."""
@@ -246,7 +246,7 @@ class PostgresDatabase:
         try:
             is_committed = was_committed(mark, self._pool, deadline=deadline, warned=con.has_warned)
         except Unconfirmed as unconfirmed:
-            self.commits.note_unconfirmed(by_standby=unconfirmed.by_standby)
+            self.commits.note_unconfirmed(unconfirmed)
             logger.warning("a commit is unconfirmed: %s", SafeText(unconfirmed))
             raise
         if is_committed:

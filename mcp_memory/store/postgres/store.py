@@ -237,6 +237,10 @@ class PostgresStore:
     def not_ready(self, *, try_commit: bool = False) -> str | None:
         return self._db.not_ready(try_commit=try_commit)
 
+    @property
+    def write_problem(self) -> str | None:
+        return self._db.commits.problem
+
     def schema(self) -> str:
         return STEPS[-1].name
 
