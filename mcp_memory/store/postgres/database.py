@@ -328,7 +328,7 @@ def give_key(url: str, role: str, key: str | None = None) -> str | None:
     `url` is that of the owner. The key that the role had before is valid until the next change. Raises
     StoreUnavailable if the database cannot be used.
     """
-    with translate_errors(name_of(url), 1), psycopg.connect(_conninfo(url)) as con:
+    with translate_errors(name_of(url), CALL_SECONDS), TimedConnection.connect(_conninfo(url)) as con:
         return row_security.give_key(con, role, key)
 
 
