@@ -143,6 +143,22 @@ class PostgresServer:
     def _postmaster(self) -> int:
         return int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
 
+    @contextmanager
+    def paused(self) -> Generator[None]:
+        """Stop all processes of the server until the end of the block, without ending a connection."""
+        first = (self.folder / "data" / "postmaster.pid").read_text().split()[0]
+        os.kill(int(first), signal.SIGSTOP)  # before the others: it starts no more
+        children = subprocess.run(["pgrep", "-P", first], capture_output=True, text=True, check=False).stdout.split()
+        processes = [int(first), *map(int, children)]
+        try:
+            for process in processes[1:]:
+                os.kill(process, signal.SIGSTOP)
+            yield
+        finally:
+            for process in processes:
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGCONT)
+
     @property
     def _killed(self) -> Path:
         return self.folder / "killed"
@@ -152,18 +168,21 @@ class PostgresServer:
         if not self._killed.exists():
             self.control("-m", "immediate", "stop")
 
+    def beside(self) -> PostgresServer:
+        """Return a server on another port with an empty folder, in which there is no data directory yet."""
+        folder = self.folder / f"standby{next(self.names)}"
+        run("mkdir", folder)
+        port = _free_port()
+        return replace(self, port=port, folder=folder, options=self.options.replace(f"'{self.port}'", f"'{port}'"))
+
     @contextmanager
     def standby(self) -> Generator[PostgresServer]:
         """Start a standby, which ends and is deleted with the block; from now on commits wait for it."""
-        folder = self.folder / f"standby{next(self.names)}"
-        run("mkdir", folder)
+        standby = self.beside()
         run(
             *(self.binaries / "pg_basebackup", "-h", "127.0.0.1", "-p", str(self.port), "-U", "postgres"),
-            *("-D", folder / "data", "-R", "-X", "stream", "-c", "fast", "--no-sync"),
+            *("-D", standby.folder / "data", "-R", "-X", "stream", "-c", "fast", "--no-sync"),
         )
-        port = _free_port()
-        options = self.options.replace(f"port='{self.port}'", f"port='{port}'")
-        standby = replace(self, port=port, folder=folder, options=options)
         standby.start()
         try:
             with psycopg.connect(self.url(), autocommit=True) as con:
@@ -235,16 +254,19 @@ class HomesOnPostgres:
         self._urls[to] = self._server.create_database(self._urls[home].rpartition("/")[2])
 
 
-def run(*command: Path | str) -> None:
-    """Run a program of PostgreSQL as a user that it accepts. Raises RuntimeError with what it said."""
-    if _AS_ROOT:
-        done = subprocess.run(
-            command, capture_output=True, text=True, user=_NOBODY, group=_group(), cwd="/", check=False
-        )
-    else:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+def run(*command: Path | str, cwd: Path | str = "/", **environ: str) -> str:
+    """Run a program of PostgreSQL as a user that it accepts, and return its output.
+
+    Raises RuntimeError with what it said.
+    """
+    user, group = (_NOBODY, _group()) if _AS_ROOT else (None, None)
+    env = {**os.environ, **environ}
+    done = subprocess.run(
+        command, capture_output=True, text=True, user=user, group=group, cwd=cwd, env=env, check=False
+    )
     if done.returncode:
         raise RuntimeError(f"{command[0]} failed: {done.stdout}{done.stderr}")
+    return done.stdout
 
 
 def _group() -> int:
