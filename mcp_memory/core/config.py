@@ -45,6 +45,12 @@ class Settings(BaseModel):
         repr=False,
         pattern=r"^\S{32,}$",
     )
+    store_reads: str | None = _setting(
+        None,
+        "Standbys of that database, `postgresql://…`, which answer recalls and searches while they are up to date",
+        repr=False,
+        pattern=r"^postgres(ql)?://",
+    )
     objects: str | None = _setting(
         None,
         "Bucket for the tool results of such a memory, `s3://BUCKET/PREFIX`; default: in the database",
