@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, PlainSerializer
 
 from mcp_memory.core.errors import InvalidInput, Refused
 from mcp_memory.core.rights import Right
@@ -30,6 +30,7 @@ from mcp_memory.core.types import (
     NewTurn,
     Offloaded,
     Persona,
+    Record,
     Recorded,
     Ref,
     Remembered,
@@ -66,6 +67,7 @@ def _decode_result(value: object) -> object:
 
 
 Result = Annotated[str | bytes, BeforeValidator(_decode_result)]
+Content = Annotated[bytes, PlainSerializer(encode_result), BeforeValidator(_decode_result)]
 
 
 # --- recall and search ------------------------------------------------------------------------------
@@ -142,6 +144,23 @@ def canvases(*, limit: int = 100) -> list[CanvasRow]: ...
 
 
 def active_canvas(session: str | None = None) -> CanvasRow | None: ...
+
+
+def canvas(number: int, *, version: int | None = None) -> CanvasRow: ...
+
+
+def records(
+    *,
+    node: str | None = None,
+    session: str | None = None,
+    ref: str | None = None,
+    tool_call_id: str | None = None,
+    start: int = 0,
+    limit: int = 100,
+) -> list[Record]: ...
+
+
+def ref(id: str) -> tuple[Ref, Content]: ...
 
 
 def waiting(*, limit: int = 100) -> list[Reviewed]: ...
@@ -277,6 +296,9 @@ _READING: Sequence[Declaration] = (
     session_turns,
     canvases,
     active_canvas,
+    canvas,
+    records,
+    ref,
     waiting,
     status,
     undistilled,
