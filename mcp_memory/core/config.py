@@ -66,7 +66,7 @@ class Settings(BaseModel):
     )
     server_token: str | None = _setting(None, "Token for that server; default: from the file", repr=False)
     server_token_file: str | None = _setting(
-        None, "File with that token; default: the one in the home that `mcp-memory install --server` wrote"
+        None, "File with that token; default: the one in the home that `mcp-memory install CLIENT --server URL` wrote"
     )
     server_http: bool = _setting(
         False, "Whether `server` may be `http://` on another machine, such as inside a VPN: the token is not encrypted"
