@@ -49,9 +49,10 @@ _RECHECK_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiClient:
-    """An authenticated client. The first of its `spaces` is the default."""
+    """An authenticated client. The first of its `spaces` is the default. `name` is its name in the audit log."""
 
     who: str
+    name: str
     spaces: tuple[str, ...]
     right: Right
     is_owner: bool = False
@@ -79,7 +80,7 @@ class Credentials:
         """
         self._configured_token = settings.token
         self._claim = settings.oauth_space_claim
-        self._owner = ApiClient(who="", spaces=(settings.space,), right="admin", is_owner=True)
+        self._owner = ApiClient(who="", name="owner", spaces=(settings.space,), right="operator", is_owner=True)
         self.memory = memory
         self.issuer = oauth.configured_issuer(settings)
         self._requires_token = reachable or bool(self._configured_token) or self.issuer is not None
@@ -101,7 +102,14 @@ class Credentials:
             return replace(self._owner, who="owner")
         stored = await (await self.memory()).token_shown(token) if token.startswith("mcm_") else None
         if stored is not None:
-            return ApiClient(who=f"token {stored.id}", spaces=stored.spaces, right=stored.right, token=stored.id)
+            return ApiClient(
+                who=f"token {stored.id}",
+                name=f"token {stored.id} {stored.name}",
+                spaces=stored.spaces,
+                right=stored.right,
+                is_owner=stored.right == "operator",
+                token=stored.id,
+            )
         if self.issuer is None or token.count(".") != 2:
             return None
         claims = await self.issuer.verify_token(token)
@@ -111,7 +119,7 @@ class Credentials:
         if right is None or not spaces:
             raise InsufficientScope
         who = f"oauth {sha256(oauth.token_user(claims).encode()).hexdigest()[:20]}"
-        return ApiClient(who=who, spaces=spaces, right=right, until=int(claims["exp"]))
+        return ApiClient(who=who, name=f"oauth {claims['sub']}", spaces=spaces, right=right, until=int(claims["exp"]))
 
     async def is_valid(self, client: ApiClient) -> bool:
         """Return whether the token of an admitted client is still valid."""
@@ -303,5 +311,6 @@ class TokenAuthenticator:
             right=client.right,
             is_owner=client.is_owner,
             who=client.who,
+            name=client.name,
             is_good=partial(self._credentials.is_valid, client),
         )

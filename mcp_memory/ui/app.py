@@ -16,6 +16,7 @@ the random path keeps the session's cookie from other programs that listen on th
 from __future__ import annotations
 
 import logging
+import re
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -40,6 +41,8 @@ from starlette.responses import (
 )
 from starlette.routing import Mount
 
+from mcp_memory.core import audit
+from mcp_memory.core.audit import ids_in, local_user
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import (
     EmbeddingFailed,
@@ -51,6 +54,8 @@ from mcp_memory.core.errors import (
     StoreUnavailable,
 )
 from mcp_memory.core.logs import set_up
+from mcp_memory.core.requests import Request as MeasuredRequest
+from mcp_memory.core.requests import measured
 from mcp_memory.core.secrets.masking import mask
 from mcp_memory.service.http_server import address_of, listen, run_http
 from mcp_memory.service.shared_memory import SharedMemory
@@ -89,6 +94,9 @@ _STATUS: tuple[tuple[type[McpMemoryError], int], ...] = (
     (ModelFailed, 502),
     (EmbeddingFailed, 502),
 )
+
+
+_SEPARATORS = re.compile(r"[./?=&]")
 
 
 def ui_app(interface: Interface) -> Starlette:
@@ -265,17 +273,24 @@ class Interface:
             await anyio.to_thread.run_sync(_import_pages)
             self._is_loaded = True
         visit = _Visit(request=request, session=session, memory=memory, path=path)
-        try:
-            if request.method == "POST":
-                return await self._do(visit)
-            return await self._show(visit)
-        except McpMemoryError as error:
-            return await self._error(visit, _status_of(error), await _mask_error(error))
-        except (Rejected, ClientDisconnect):
-            raise
-        except Exception:
-            logger.exception("a page could not be made")
-            return await self._error(visit, 500, t("http.internal"))
+        who = session.reader.name or local_user()
+        async with measured(
+            MeasuredRequest("page", who=who, space=space, ids=ids_in({"ids": path.split("/")}))
+        ) as measure:
+            try:
+                if request.method == "POST":
+                    return await self._do(visit, measure)
+                return await self._show(visit)
+            except McpMemoryError as error:
+                measure.fail(error)
+                return await self._error(visit, _status_of(error), await _mask_error(error))
+            except (Rejected, ClientDisconnect):
+                measure.outcome = "rejected"
+                raise
+            except Exception as error:
+                measure.fail(error)
+                logger.exception("a page could not be made")
+                return await self._error(visit, 500, t("http.internal"))
 
     async def _show(self, visit: _Visit) -> Response:
         first, _, rest = visit.path[1:].partition("/")
@@ -337,12 +352,15 @@ class Interface:
         events = self._streams.of(session.id, visit.memory, partial(self._goes_on, session))
         return StreamingResponse(events, media_type="text/event-stream")
 
-    async def _do(self, visit: _Visit) -> Response:
+    async def _do(self, visit: _Visit, measure: MeasuredRequest) -> Response:
         first, _, name = visit.path[1:].partition("/")
         if first != "do":
             raise Rejected(405, t("http.method"))
         form = await read_form(visit.request)
+        measure.verb = f"action {name}" if name in actions.names() else "action"
+        measure.ids = ids_in({field: value.split() for field, value in form.items()})
         if not is_form_token(visit.session, form.get("form_token", "")):
+            measure.outcome = "rejected"
             return await self._error(visit, 403, t("http.form"))
         if name == "leave":
             self._sessions.end(visit.session)
@@ -353,9 +371,11 @@ class Interface:
         try:
             done = await actions.run(unquote(name), call)
         except McpMemoryError as error:
+            measure.fail(error)
             return await self._error(visit, _status_of(error), await _mask_error(error), back=call.back(""))
         if isinstance(done, Page):
             return await self._page(visit, done)
+        measure.ids = tuple(dict.fromkeys((*measure.ids, *ids_in({"ids": _SEPARATORS.split(done)}))))
         return RedirectResponse(f"{self._home(visit.memory.space).rstrip('/')}{done}", 303)
 
 
@@ -392,6 +412,7 @@ def serve_ui(settings: Settings, *, port: int, show: Callable[[str], None]) -> N
     Raises Refused for a port in use, and the errors of opening the memory.
     """
     set_up(level=settings.log_level, form=settings.log_format, contents=settings.log_contents)
+    audit.set_up(settings.audit_log)
     anyio.run(_serve, settings, port, show)
 
 

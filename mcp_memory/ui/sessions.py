@@ -40,6 +40,8 @@ class Reader:
     right: Right = "admin"
     is_owner: bool = False
     who: str = ""
+    name: str = ""
+    """The client's name in the audit log; empty for the user of this machine."""
     is_good: Callable[[], Awaitable[bool]] | None = None
     """Returns whether the session's token is still valid, called at each request; None if it cannot be revoked."""
 

@@ -45,7 +45,7 @@ NOT_OF_THE_STORE = {
     )
 }
 """Verbs that return a view of the memory, work on the caller's messages, or concern the processes of a machine."""
-NUMBERED_BY_ENGINE = {"last_change", "last_changes"}
+NUMBERED_BY_ENGINE = {"last_change", "last_changes", "measurements"}
 ENGINE_SPECIFIC = {
     "home",
     "store",
@@ -192,7 +192,13 @@ JOURNEY: list[tuple[str, Step]] = [
     ("still_said", lambda m, s: m.still_said(s.forget.tombstone)),
     ("purgeable", lambda m, s: m.purgeable()),
     ("purge", lambda m, s: m.purge([s.forget.tombstone])),
-    *called("unproven verify"),
+    *called("unproven verify measurements"),
+    ("set_quotas", lambda m, s: m.set_quotas("default", {"turns": 1_000, "bytes": 10**9, "tokens": 5, "cost": 0})),
+    ("create_space", lambda m, s: m.create_space("new")),
+    ("set_space_retention", lambda m, s: m.set_space_retention("new", {"turns": 30})),
+    *called("quotas space_summaries"),
+    ("space_summary", lambda m, s: m.space_summary("default")),
+    ("delete_space", lambda m, s: m.delete_space("new")),
 ]  # fmt: skip
 
 

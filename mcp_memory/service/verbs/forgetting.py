@@ -414,11 +414,14 @@ class ForgettingVerbs(Verbs):
 
         Raises InvalidInput, setting nothing, for a number of days out of range.
         """
+        self._set_retention(self.space, days)
+
+    def _set_retention(self, space: str, days: Mapping[Keeping, int | None]) -> None:
         for what, number in days.items():
             if number is not None and not 1 <= number <= _MAX_DAYS:
                 raise InvalidInput(f"{what} is {number} days; it can be 1 to {_MAX_DAYS:,}, or off.")
         for what, number in days.items():
-            self._store.write(self.space, policy_rows.put_policy, what, number, now=self._parts.now())
+            self._store.write(space, policy_rows.put_policy, what, number, now=self._parts.now())
 
     @in_thread
     def follow_retention(self, *, eager: bool = False) -> list[RetentionRun]:
