@@ -52,9 +52,9 @@ class ApiClient:
     """An authenticated client. The first of its `spaces` is the default. `name` is its name in the audit log."""
 
     who: str
-    name: str
     spaces: tuple[str, ...]
     right: Right
+    name: str = ""
     is_owner: bool = False
     token: str | None = None
     """The id of its token in the store."""
@@ -311,6 +311,6 @@ class TokenAuthenticator:
             right=client.right,
             is_owner=client.is_owner,
             who=client.who,
-            name=client.name,
+            name=client.name or client.who,
             is_good=partial(self._credentials.is_valid, client),
         )
