@@ -275,7 +275,7 @@ def haproxy(servers: Sequence[str], folder: Path) -> Generator[str]:
     """Run HAProxy with the shipped configuration before servers of this machine, at most three; yield its address."""
     port = _free_port()
     configuration = folder / "haproxy.cfg"
-    configuration.write_text(_configured(port, servers), encoding="utf-8")
+    configuration.write_text(configured(port, servers), encoding="utf-8")
     with (folder / "haproxy.log").open("w", encoding="utf-8") as log:
         process = subprocess.Popen(["haproxy", "-db", "-f", configuration], stdout=log, stderr=log)
     try:
@@ -290,7 +290,7 @@ def haproxy(servers: Sequence[str], folder: Path) -> Generator[str]:
         process.wait()
 
 
-def _configured(port: int, servers: Sequence[str]) -> str:
+def configured(port: int, servers: Sequence[str]) -> str:
     """Return the shipped configuration, listening on `port`, with these servers in place of its own."""
     lines: list[str] = []
     left = [server.removeprefix("http://") for server in servers]

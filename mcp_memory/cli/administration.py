@@ -318,12 +318,19 @@ def migrate(role: str | None, contract: bool) -> None:
     chosen = settings()
     if chosen.store is None:
         raise Refused("This memory is in files, which are upgraded when they are opened. Give --store.")
+    from mcp_memory.store.postgres.database import give_key
     from mcp_memory.store.postgres.database import migrate as upgrade
 
     done = upgrade(chosen.store, role=role, contract=contract)
     lines = [f"{step}: {_PHASES[phase]}" for step, phase in done] or ["the tables are up to date"]
-    lines += [f"{escape_controls(role)} may read and write the rows"] if role is not None else []
-    print_answer({"done": [{"step": step, "phase": phase} for step, phase in done], "granted": role}, lines)
+    key = None
+    if role is not None:
+        key = give_key(chosen.store, role, chosen.store_key)
+        lines.append(f"{escape_controls(role)} may read and write the rows with its key")
+    if key is not None:
+        lines += ["Set this for its servers; it is not shown again:", f"MCP_MEMORY_STORE_KEY={key}"]
+    answer = {"done": [{"step": step, "phase": phase} for step, phase in done], "granted": role, "key": key}
+    print_answer(answer, lines)
 
 
 _PHASES = {

@@ -39,10 +39,19 @@ class Settings(BaseModel):
         repr=False,
         pattern=r"^postgres(ql)?://",
     )
+    store_key: str | None = _setting(
+        None,
+        "Key of such a database, without which its user sees no rows; `mcp-memory migrate --grant` prints it",
+        repr=False,
+        pattern=r"^\S{32,}$",
+    )
     objects: str | None = _setting(
         None,
         "Bucket for the tool results of such a memory, `s3://BUCKET/PREFIX`; default: in the database",
         pattern=r"^s3://[^/\s]+(/\S*)?$",
+    )
+    store_timeout: float = _setting(
+        10, "Seconds for a call to such a memory; then it fails, as when the database is stopped", ge=2, le=3600
     )
     server: str | None = _setting(
         None,

@@ -101,7 +101,7 @@ def allowed_tools(tools: list[wire.Tool], grant: Grant) -> list[wire.Tool]:
 
 _OF_THE_SPACE = {
     *("version", "space", "counts", "grown", "offload", "savings"),
-    *("pyramid", "tokenizer", "held", "retention", "quotas", "set_aside"),
+    *("pyramid", "tokenizer", "held", "retention", "quotas", "set_aside", "not_ready"),
 }
 _OF_THE_HOME = {"schema", "disk", "embedding", "model"}
 

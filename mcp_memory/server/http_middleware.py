@@ -8,10 +8,10 @@ The pages at `/ui` have separate sessions (`authentication.TokenAuthenticator`).
 Requests with a valid token are admitted whatever other clients do from the same address. Other requests are counted by
 address. The response is the same for an unknown space and for a space of another client.
 
-Probes of load balancers and orchestrators need no token and reveal nothing else. `/livez` answers 200 while the
-process runs. `/readyz` answers 200 if the store answers a query and has this program's schema, else 503; the reason is
-in the log. Its body says if the clock of this machine is wrong. The store is queried at most once a second, whoever
-asks. `/metrics` has a token of its own (`scrapes`).
+Probes of load balancers and orchestrators need no token. `/livez` answers 200 while the process runs. `/readyz` answers
+within two seconds: 200 if the store answers a query, has this program's schema and confirms commits, else 503 and the
+reason, which the log has in detail. Its body also says if the clock of this machine is wrong. The store is queried at
+most once a second, whoever asks. `/metrics` has a token of its own (`scrapes`).
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ from mcp.server.auth.provider import AccessToken
 from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
 from starlette.datastructures import Headers, QueryParams
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Router
 
 from mcp_memory.core.errors import McpMemoryError
+from mcp_memory.core.logs import SafeText
 from mcp_memory.core.metrics import Counter
 from mcp_memory.core.requests import Request as Rejection
 from mcp_memory.core.requests import write_audit
@@ -383,7 +384,9 @@ class ConcurrencyLimit:
 
 _LIVE, _READY = "/livez", "/readyz"
 _READY_CACHE_SECONDS = 1.0
-_PROBED = {"Cache-Control": "no-store", "Content-Type": "text/plain; charset=utf-8"}
+_READY_SECONDS = 1.9  # a load balancer waits two
+_IN_LOG = "The store cannot be used; the reason is in the log."
+_NO_ANSWER = "The store did not answer within 2 s."
 
 
 class Probes:
@@ -391,31 +394,39 @@ class Probes:
         self._memory = memory
         self._lock = anyio.Lock()
         self._asked_at = float("-inf")
-        self._is_ready = False
+        self._reason: str | None = None
         self._note: str | None = None
 
     async def answer(self, scope: Scope) -> Response | None:
         """Return the response to a probe; None for other requests."""
         if scope["path"] not in (_LIVE, _READY) or scope["method"] not in ("GET", "HEAD"):
             return None
-        is_ok = scope["path"] == _LIVE or await self._ready()
+        reason = await self._not_ready() if scope["path"] == _READY else None
         note = self._note if scope["path"] == _READY else None
-        return Response(note, status_code=200 if is_ok else 503, headers=_PROBED)
+        return PlainTextResponse(
+            reason or note or "", status_code=503 if reason else 200, headers={"Cache-Control": "no-store"}
+        )
 
-    async def _ready(self) -> bool:
+    async def _not_ready(self) -> str | None:
         async with self._lock:
             if anyio.current_time() - self._asked_at > _READY_CACHE_SECONDS:
-                self._is_ready = await self._ask()
+                reason, details = await self._ask()
+                if reason is None and self._reason is not None:
+                    logger.warning("ready again")
+                elif reason != self._reason:
+                    logger.warning("not ready: %s", SafeText(details))
+                self._reason = reason
                 self._asked_at = anyio.current_time()
-            return self._is_ready
+            return self._reason
 
-    async def _ask(self) -> bool:
-        try:
-            memory = await self._memory()
-            reason = await memory.not_ready()
+    async def _ask(self) -> tuple[str | None, str | None]:
+        """Return the reason why the store is not ready, as it may be shown to anybody, and as it is logged."""
+        with anyio.move_on_after(_READY_SECONDS):
+            try:
+                memory = await self._memory()
+                reason = await memory.not_ready()
+            except McpMemoryError as error:
+                return _IN_LOG, str(error)  # it names hosts
             self._note = memory.clock_problem()
-        except McpMemoryError as error:
-            reason = str(error)
-        if reason is not None:
-            logger.warning("not ready: %s", reason)
-        return reason is None
+            return reason, reason
+        return _NO_ANSWER, _NO_ANSWER

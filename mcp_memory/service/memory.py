@@ -264,7 +264,8 @@ def _open_store(settings: Settings) -> tuple[Store, EmbeddedStore | None]:
         return embedded, embedded
     from mcp_memory.store.postgres.store import open_store as open_postgres
 
-    return with_spans(open_postgres(settings.store, settings.objects), "store"), None
+    database = open_postgres(settings.store, settings.objects, key=settings.store_key, timeout=settings.store_timeout)
+    return with_spans(database, "store"), None
 
 
 def _close(parts: Parts) -> None:

@@ -137,8 +137,12 @@ class Store(Engine, SearchStore, Protocol):
         """Return the name of the newest step of the schema."""
         ...
 
-    def not_ready(self) -> str | None:
-        """Run a query; return the reason if the store cannot be fully read and written now, else None."""
+    def not_ready(self, *, try_commit: bool = False) -> str | None:
+        """Run a query; return the reason if the store cannot be fully read and written now, else None.
+
+        With `try_commit`, a server also tries whether a commit is confirmed. It takes two seconds at most. Raises
+        StoreUnavailable if the store cannot be used.
+        """
         ...
 
     def on_change(self, heard: Callable[[], None]) -> None:

@@ -797,9 +797,6 @@ class Saved:
     spent_later: int
 
 
-RECALLS = "recalls"
-"""The topic of the log of recalls in the change feed."""
-
 RecallHow = Literal["recall", "prompt", "start"]
 """Who recalled: a caller on request, or a program before a prompt or at the start of a conversation."""
 

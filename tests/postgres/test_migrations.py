@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import Any
 
 import psycopg
@@ -128,6 +129,7 @@ def test_servers_that_start_at_once_run_each_step_once(postgres: PostgresServer)
         ("0002-keyed-identifiers", 1, 1),
         ("0003-labels", 1, 1),
         ("0004-projects", 1, 1),
+        ("0005-proofs", 5, 5),
         ("0006-quotas", 1, 1),
     ]
     postgres.drop_database(url)
@@ -146,8 +148,20 @@ def test_the_owner_sets_limits_that_the_database_lacks(postgres: PostgresServer)
 def test_the_command_says_what_it_did(url: str) -> None:
     sql(url, "CREATE ROLE reader LOGIN")
     try:
-        done = CliRunner().invoke(program, ["migrate", "--store", as_owner(url), "--grant", "reader"])
-        assert (done.exit_code, done.stdout) == (0, "the tables are up to date\nreader may read and write the rows\n")
+        command = ["migrate", "--store", as_owner(url), "--grant", "reader"]
+        done = CliRunner().invoke(program, command)
+        *lines, key = done.stdout.splitlines()
+        assert (done.exit_code, lines) == (
+            0,
+            [
+                "the tables are up to date",
+                "reader may read and write the rows with its key",
+                "Set this for its servers; it is not shown again:",
+            ],
+        )
+        with closing(open_store(url.replace("memory@", "reader@"), key=key.removeprefix("MCP_MEMORY_STORE_KEY="))):
+            pass
+        assert CliRunner().invoke(program, command).stdout.splitlines() == lines[:2]
     finally:
         sql(url, "DROP OWNED BY reader")
         sql(url, "DROP ROLE reader")

@@ -49,9 +49,11 @@ class TeamServer:
     def turns(self, session: str = "claude-code-3f2a9c1e") -> list[str]:
         return [turn.content for turn in self.ask(lambda memory: memory.session_turns(session))]
 
-    def kill(self) -> None:
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
+    def end(self, signum: signal.Signals = signal.SIGKILL) -> None:
+        """End the server by a signal."""
+        self.process.send_signal(signum)
+        with self.process:  # closes its pipe
+            self.process.wait()
 
 
 def start(home: Path, port: int = 0) -> tuple[subprocess.Popen[str], int]:
@@ -64,9 +66,9 @@ def start(home: Path, port: int = 0) -> tuple[subprocess.Popen[str], int]:
         text=True,
     )
     assert process.stderr is not None
-    found = _ADDRESS.search(process.stderr.readline())
-    assert found is not None
-    threading.Thread(target=process.stderr.read, daemon=True).start()
+    line = process.stderr.readline()
+    found = _ADDRESS.search(line)
+    assert found is not None, line
     return process, int(found[1])
 
 
@@ -79,8 +81,7 @@ def team_server(home: Path) -> Generator[TeamServer]:
         try:
             yield server
         finally:
-            server.process.terminate()
-            server.process.wait()
+            server.end(signal.SIGTERM)
 
 
 def on_laptop(home: Path, url: str, token: str, question: Callable[[Memory], Awaitable[T]], **settings: Any) -> T:

@@ -94,11 +94,11 @@ def test_a_token_has_its_right_and_its_spaces_and_no_more(server: TeamServer, ho
     with pytest.raises(ServerRefused, match="forget needs the right admin"):
         on_laptop(home, server.url, writing, lambda memory: memory.forget(["t1"]))
     for settings in ({"space": "other"}, {"space": "default", "personal_space": "other"}):
-        with pytest.raises(ServerRefused, match="'other' is not a space of this token. Its spaces: default"):
+        with pytest.raises(ServerRefused, match=r"'other' is not a space of this token\. Its spaces: default"):
             on_laptop(home, server.url, writing, record, **settings)
     with pytest.raises(ServerRefused, match=r"does not accept the token \(HTTP 401\)"):
         on_laptop(home, server.url, "mcm_0000_wrong", record)
-    with pytest.raises(Refused, match="There is no token for http://127.0.0.1"):
+    with pytest.raises(Refused, match="There is no token for http"):
         on_laptop(home, server.url, "", record)
     status = on_laptop(home, server.url, reading, lambda memory: memory.status())
     assert (status["access"]["right"], "spaces" in status, "home" in status) == ("read", False, False)
@@ -188,6 +188,7 @@ def test_imported_statements_are_imported_whatever_a_client_says(server: TeamSer
     [plain] = statement_atoms(
         [ImportedStatement(text="Odd lives in Torvik.", about=["Odd"], where="1")], session="s", now=now
     )
+
     async def use(memory: Memory) -> None:
         assert (await memory.tell([plain])).stored == 1
         for forged in ({"source": "user"}, {"kind": "instruction"}, {"supersedes": ["a1"]}):

@@ -12,8 +12,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+import anyio
+import anyio.to_thread
+
 from mcp_memory import __version__
-from mcp_memory.core.errors import DamagedRow, Refused
+from mcp_memory.core.errors import DamagedRow, Refused, StoreUnavailable
 from mcp_memory.core.metrics import Sample
 from mcp_memory.core.process_registry import all_processes
 from mcp_memory.core.secrets.masking import mask
@@ -102,7 +105,14 @@ class StatusVerbs(RecallVerbs):
             "tokens": _count_tokens(_read_rows(partial(store.read_home, home_rows.tokens), damaged), now=now),
             "connected": _home_processes(self.settings.home),
             "damaged": list(dict.fromkeys(damaged)),
+            "not_ready": self._why_not_ready(try_commit=not brief),
         }
+
+    def _why_not_ready(self, *, try_commit: bool) -> str | None:
+        try:
+            return self._store.not_ready(try_commit=try_commit)
+        except StoreUnavailable as error:
+            return str(error)
 
     @reading
     def ledger(self) -> dict[str, Any]:
@@ -292,16 +302,22 @@ class StatusVerbs(RecallVerbs):
     def measurements(self) -> list[Sample]:
         """Return the samples of the store for `/metrics`."""
         wrong = float(self._store.clock.problem() is not None)
+        unready = float(self._why_not_ready(try_commit=False) is not None)
         return [
             *samples_of(self._store.read_home(measure)),
+            Sample("mcp_memory_store_not_ready", "Whether the store cannot be fully read and written now.", unready),
             Sample("mcp_memory_clock_wrong", "Whether this machine's clock differs from the database's.", wrong),
             *self._parts.indexing.samples(),
         ]
 
-    @in_thread
-    def not_ready(self) -> str | None:
-        """Run a query; return the reason if the store cannot be fully read and written now, else None."""
-        return self._store.not_ready()
+    async def not_ready(self) -> str | None:
+        """Run a query; return the reason if the store cannot be fully read and written now, else None.
+
+        It does not wait for threads of other calls, and can be cancelled. Raises StoreUnavailable.
+        """
+        return await anyio.to_thread.run_sync(
+            self._store.not_ready, abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1)
+        )
 
     def clock_problem(self) -> str | None:
         """Return how the clock of this machine differs from the store's, if by more than a minute. Does not block."""

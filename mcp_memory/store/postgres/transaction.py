@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 
 from mcp_memory.core.errors import StoreUnavailable
-from mcp_memory.store.postgres import terms, vectors
+from mcp_memory.store.postgres import access, terms, vectors
 from mcp_memory.store.postgres.connection import PostgresConnection, cache_of
 from mcp_memory.store.postgres.objects import Part, Uploads
-from mcp_memory.store.postgres.schema import EVERY
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, Value
 from mcp_memory.store.values import Layer, Vectors
 
@@ -28,11 +27,12 @@ _RESULTS = "refs/"
 _SPACES = 10_000  # whose numbers a connection knows
 
 
-def home_transaction(con: psycopg.Connection[Any]) -> HomeTransaction:
+def home_transaction(con: psycopg.Connection[Any], *, writing: bool = False) -> HomeTransaction:
     """Let the transaction of a connection see the rows of all spaces, and return it as a transaction of the home."""
     tx = HomeTransaction(PostgresConnection(con))
     tx.skip_locked = "FOR UPDATE OF {} SKIP LOCKED"
-    tx.run("SELECT set_config('mcp_memory.space', ?, true)", EVERY)
+    tx.relaxed_commit = "SET LOCAL synchronous_commit = off"
+    access.enter(con, None, "write" if writing else "read")
     return tx
 
 
@@ -54,46 +54,28 @@ class PostgresTransaction(Transaction):
         HomeTransaction.__init__(self, PostgresConnection(con))
         self.con = con
         self.name = space
-        lock = "FOR NO KEY UPDATE" if writing else ""
         spaces = cache_of(con).spaces
-        self._asked = self._ask(lock)
+        self._entered = access.enter(con, space, "write" if writing else "read")
         self.space = spaces.get(space) or self._number()
-        if writing and not self.space:  # two that make the same space wait for each other
-            self.run("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", f"mcp-memory space {space}")
-            self._asked = self._ask(lock)
-            self.space = self._number()
         if self.space and len(spaces) < _SPACES:
             spaces[space] = self.space
         self.files = SpaceObjects(self, uploads)
         self.index = SpaceKeys(self)
 
-    def _ask(self, lock: str) -> Iterator[Any]:
-        """Query the number of the space, and restrict the transaction to its rows."""
-        return self.each(
-            f"SELECT id, set_config('mcp_memory.space', id::text, true) FROM space WHERE name = ? {lock}", self.name
-        )
-
     def _number(self) -> int:
-        """Return the queried number. If there is none, restrict the transaction to no rows of spaces and return 0."""
-        for number, _ in self._asked:
-            return number
-        self._enter(0)  # a transaction may read several spaces in turn
-        return 0
+        """Return the number that the database has for the space; 0 if it does not exist."""
+        return next(self._entered)[0]
 
     def verify(self) -> None:
         """Close the connection and raise a transient error if the cached number of the space was wrong."""
-        for number, _ in self._asked:
+        for (number,) in self._entered:
             if number != self.space:
                 self.con.close()
                 raise psycopg.OperationalError("the space has another number now")
 
     def enter(self) -> None:
-        """Restrict the rest of the transaction to the rows of this space again, after those of another."""
-        self._enter(self.space)
-
-    def _enter(self, number: int) -> None:
-        """Restrict the rest of the transaction to the rows of this space; `schema` has the policy."""
-        self.run("SELECT set_config('mcp_memory.space', ?, true)", str(number))
+        """Restrict the rest of a reading transaction to the rows of this space again, after those of another."""
+        access.enter(self.con, self.name, "read")
 
     @contextmanager
     def together(self) -> Generator[None]:
@@ -137,8 +119,9 @@ class PostgresTransaction(Transaction):
 
     def make_space(self) -> None:
         if not self.space:
-            self.space = self.get("INSERT INTO space (name) VALUES (?) RETURNING id", self.name)
-            self._enter(self.space)
+            self._send()
+            self._entered = access.enter(self.con, self.name, "create")
+            self.space = self._number()
 
     def touch(self, *topics: str, due: Sequence[str] = (), but: str = "") -> None:
         super().touch(*topics, due=due, but=but)

@@ -213,7 +213,7 @@ class SQLiteStore:
     def read_only(self) -> str | None:
         return self._db.read_only
 
-    def not_ready(self) -> str | None:
+    def not_ready(self, *, try_commit: bool = False) -> str | None:
         self.read_home(lambda tx: tx.get("SELECT count(*) FROM home"))
         return None
 
