@@ -254,16 +254,19 @@ class HomesOnPostgres:
         self._urls[to] = self._server.create_database(self._urls[home].rpartition("/")[2])
 
 
-def run(*command: Path | str) -> None:
-    """Run a program of PostgreSQL as a user that it accepts. Raises RuntimeError with what it said."""
-    if _AS_ROOT:
-        done = subprocess.run(
-            command, capture_output=True, text=True, user=_NOBODY, group=_group(), cwd="/", check=False
-        )
-    else:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+def run(*command: Path | str, cwd: Path | str = "/", **environ: str) -> str:
+    """Run a program of PostgreSQL as a user that it accepts, and return its output.
+
+    Raises RuntimeError with what it said.
+    """
+    user, group = (_NOBODY, _group()) if _AS_ROOT else (None, None)
+    env = {**os.environ, **environ}
+    done = subprocess.run(
+        command, capture_output=True, text=True, user=user, group=group, cwd=cwd, env=env, check=False
+    )
     if done.returncode:
         raise RuntimeError(f"{command[0]} failed: {done.stdout}{done.stderr}")
+    return done.stdout
 
 
 def _group() -> int:

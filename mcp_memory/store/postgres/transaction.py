@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _RESULTS = "refs/"
+_VALUES = 10_000  # of a statement; the protocol allows 65,535
 _SPACES = 10_000  # whose numbers a connection knows
 
 
@@ -96,6 +97,8 @@ class PostgresTransaction(Transaction):
 
     def run(self, sql: str, *values: Value) -> None:
         if self._queued is not None and sql.startswith("INSERT"):
+            if len(values) + sum(len(given) for _, given in self._queued) > _VALUES:
+                self._send()
             self._queued.append((sql, values))
         else:
             self._send()
