@@ -91,7 +91,7 @@ def _tombstone(view: View, tombstone: Tombstone) -> Element:
 
 def retention(policies: Sequence[OverdueRows]) -> Element:
     """Return the retention policies of the space, with the numbers of overdue and of forgotten rows."""
-    head = (t("retention.what"), t("retention.after"), t("retention.going"), t("retention.took"), t("retention.ran"))
+    head = tuple(t(f"retention.{name}") for name in ("what", "after", "going", "took", "ran", "next"))
     lines: list[Sequence[Any]] = [
         (
             t(f"retention.{overdue.policy.what}"),
@@ -102,6 +102,7 @@ def retention(policies: Sequence[OverdueRows]) -> Element:
             ],
             ui.count(overdue.policy.took),
             ui.moment(overdue.policy.ran_at) if overdue.policy.ran_at else t("retention.never_ran"),
+            ui.moment(overdue.next_run),
         )
         for overdue in policies
     ]
