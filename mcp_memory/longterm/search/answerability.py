@@ -212,7 +212,8 @@ def without_echoes(
 
 # --- the words of a question in a row -----------------------------------------------------------------
 
-_REACH = 2  # turns
+NEIGHBOURS = 2
+"""Turns before and after a row whose words count in part for it."""
 _READ = 4_000  # characters of a row
 _FEW = 30  # rows; of fewer it does not follow that a word is common
 TermPresence = Mapping[str, float]
@@ -272,7 +273,7 @@ def _terms_in(text: str) -> frozenset[str]:
 
 def terms_with_neighbours(store: Store, space: str, ids: Sequence[str]) -> dict[str, TermPresence]:
     """Return the terms of turns; terms of turns one or two places away count one half or one third."""
-    near = store.read(space, turn_rows.context_windows, ids, around=_REACH)
+    near = store.read(space, turn_rows.context_windows, ids, around=NEIGHBOURS)
     terms = {turn.id: _terms_in(with_speaker(turn.content[:_READ], turn.name)) for turn in near}
     turns = {turn.id: turn for turn in near}
     presence: dict[str, TermPresence] = {}
@@ -280,7 +281,7 @@ def terms_with_neighbours(store: Store, space: str, ids: Sequence[str]) -> dict[
         nearness: dict[str, float] = {}
         for other in near:
             distance = abs(other.position - turn.position)
-            if other.session == turn.session and distance <= _REACH:
+            if other.session == turn.session and distance <= NEIGHBOURS:
                 for term in terms[other.id]:
                     nearness[term] = max(nearness.get(term, 0.0), 1 / (1 + distance))
         presence[turn.id] = nearness

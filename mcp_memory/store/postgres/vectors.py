@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from mcp_memory.store.postgres.connection import Binary, cache_of, connection_of, forbid_scans
@@ -40,7 +41,7 @@ _MORE = 50  # rows beyond the limit that are scored again: the query is rounded 
 _TEXT: tuple[tuple[Layer, str], ...] = (("atom", "r.text"), ("turn", "r.content"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _Tables:
     """The tables with a space's vectors of a layer by a model, and the number of their dimensions."""
 
@@ -54,17 +55,24 @@ class _Tables:
         return (f"ONLY {self.shared}", *((self.own,) if self.own else ()))
 
 
+TABLES = (
+    "(SELECT string_agg(concat_ws(' ', id, dimensions, "
+    + ", ".join(f"to_regclass('{layer}_vec_' || id || '_of_' || :space) IS NOT NULL" for layer in EMBEDDED_LAYERS)
+    + ", identity), E'\\n' ORDER BY id) FROM vector_index)"
+)
+"""The tables of all models, a line for each: its number, dimensions, whether each layer has an own table, its name."""
+
+
 def _tables(tx: HomeTransaction, layer: Layer, *, identity: str | None = None) -> list[_Tables]:
     """Return the tables of a model, or of all models without `identity`."""
-    rows = tx.all(
-        f"SELECT id, dimensions, to_regclass('{layer}_vec_' || id || '_of_{tx.space}') IS NOT NULL FROM vector_index"
-        f" WHERE {'true' if identity is None else 'identity = ?'}",
-        *(() if identity is None else (identity,)),
-    )
-    return [
-        _Tables(shared=shared, own=f"{shared}_of_{tx.space}" if has_own else None, dimensions=dimensions)
-        for shared, dimensions, has_own in ((f"{layer}_vec_{id}", *rest) for id, *rest in rows)
-    ]
+    tables: list[_Tables] = []
+    lines = tx.fact("vector_tables") if isinstance(tx, Transaction) else tx.get(f"SELECT {TABLES}")
+    for line in lines.split("\n") if lines else ():
+        id, dimensions, *are_own, model = line.split(" ", 2 + len(EMBEDDED_LAYERS))
+        if identity in (None, model):
+            shared, has_own = f"{layer}_vec_{id}", are_own[EMBEDDED_LAYERS.index(layer)] == "t"
+            tables.append(_Tables(shared, f"{shared}_of_{tx.space}" if has_own else None, int(dimensions)))
+    return tables
 
 
 def _ensure(tx: Transaction, layer: Layer, identity: str, dimensions: int) -> _Tables:
@@ -163,38 +171,51 @@ def nearest(tx: Transaction, layer: Layer, query: Vectors, *, filters: Filters, 
         f"SELECT string_agg(line, '') FROM ({' UNION ALL '.join(legs)}) lines",
         *(*values, asked, limit + _MORE) * len(legs),
     )
-    return _best(data or b"", query.data[0], layer, limit)
+    numbers, vectors = _read_lines(data or b"", query.data.shape[1])
+    tx.note_known(_known_vectors(layer, query.identity), dict(zip(numbers.tolist(), vectors, strict=True)))
+    return _best(numbers, vectors, query.data[0], layer, limit)
 
 
-def _best(data: bytes, query: NDArray[np.float32], layer: Layer, limit: int) -> list[Scored]:
+def _read_lines(data: bytes, dimensions: int) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
+    import numpy as np
+
+    line = np.dtype([("id", ">i8"), ("head", ">i4"), ("vector", ">f2", (dimensions,))])
+    rows = np.frombuffer(data, line)
+    rows = rows[np.unique(rows["id"], return_index=True)[1]]  # two servers may embed a row while it is moved
+    return rows["id"].astype(np.int64), rows["vector"].astype(np.int8)
+
+
+def _best(
+    numbers: NDArray[np.int64], vectors: NDArray[np.int8], query: NDArray[np.float32], layer: Layer, limit: int
+) -> list[Scored]:
     """Return the best rows by exact scores: PostgreSQL's scores are of the query rounded to `halfvec`."""
     import numpy as np
 
-    line = np.dtype([("id", ">i8"), ("head", ">i4"), ("vector", ">f2", (len(query),))])
-    rows = np.frombuffer(data, line)
-    rows = rows[np.unique(rows["id"], return_index=True)[1]]  # two servers may embed a row while it is moved
-    scores = cosines(rows["vector"].astype(np.int8), unit(query))
-    order = np.lexsort((-rows["id"], -scores))[:limit]
+    scores = cosines(vectors, unit(query))
+    order = np.lexsort((-numbers, -scores))[:limit]
     return [
         Scored(id=f"{layer[0]}{id}", score=score)
-        for id, score in zip(rows["id"][order].tolist(), scores[order].tolist(), strict=True)
+        for id, score in zip(numbers[order].tolist(), scores[order].tolist(), strict=True)
     ]
 
 
 def of_rows(tx: Transaction, layer: Layer, ids: Sequence[str], identity: str) -> dict[str, NDArray[np.float32]]:
     """See `Store.vectors_of`."""
-
-    def read(numbers: Sequence[int]) -> dict[int, NDArray[np.float32]]:
-        return {number: normalise(row) for number, row in read_stored(tx, layer, numbers, identity).items()}
-
     numbers = [number_of(id, layer[0]) for id in ids]
-    return {
-        f"{layer[0]}{number}": row for number, row in tx.once(f"{layer} vectors by {identity}", numbers, read).items()
-    }
+    rows = tx.once(_known_vectors(layer, identity), numbers, partial(_read, tx, layer, identity))
+    return {f"{layer[0]}{number}": normalise(row) for number, row in rows.items()}
+
+
+def _known_vectors(layer: Layer, identity: str) -> str:
+    return f"{layer} vectors by {identity}"
 
 
 def read_stored(tx: Transaction, layer: Layer, numbers: Sequence[int], identity: str) -> dict[int, NDArray[np.int8]]:
     """See `sql.Index.stored_vectors`."""
+    return _read(tx, layer, identity, numbers)
+
+
+def _read(tx: Transaction, layer: Layer, identity: str, numbers: Sequence[int]) -> dict[int, NDArray[np.int8]]:
     import numpy as np
 
     vectors: dict[int, NDArray[np.int8]] = {}

@@ -78,7 +78,7 @@ def list_quarantined(
         rows = tx.all(f"SELECT {_COLUMNS} {HELD} AND h.id IN ({marks(new_ids)})", *new_ids)
         return {row.id: row for row in map(_read_held, rows)}
 
-    return list(tx.once("held", ids, read).values())
+    return list(tx.once("held", ids, read).values()) if tx.fact("held") else []
 
 
 def may_have_attacks(tx: Transaction) -> bool:

@@ -14,6 +14,7 @@ from mcp_memory.store.forgetting import Purge, Purged
 from mcp_memory.store.purge_search import Traces
 from mcp_memory.store.sql import exporting, moving, page_rows, word_index
 from mcp_memory.store.sql.postings import CommonTerms
+from mcp_memory.store.sql.row_counts import RowCounts
 from mcp_memory.store.sql.transaction import HomeTransaction, in_home
 from mcp_memory.store.sqlite import checks, copies
 from mcp_memory.store.sqlite.database import Database
@@ -53,7 +54,7 @@ class SQLiteStore:
         self._db = database
         self._common = CommonTerms()
         self._outlines = outlines.Outlines()
-        self._totals = outlines.TotalsCache(self._outlines)
+        self._counts = RowCounts()
         self._seen = vectors.Seen()
 
     def folder(self, space: str) -> Path:
@@ -115,7 +116,9 @@ class SQLiteStore:
     # search
 
     def totals(self, space: str, layer: Layer) -> Totals:
-        return self.read(space, self._totals.of, layer)
+        if layer == "turn":
+            return self.read(space, self._outlines.totals)
+        return self.read(space, self._counts.totals, layer)
 
     def postings(
         self, space: str, layer: Layer, query_terms: Sequence[str], *, filters: Filters, also: Sequence[str] = ()
