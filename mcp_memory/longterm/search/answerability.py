@@ -131,6 +131,7 @@ def measure(
     embed: Callable[[str], Sequence[Vectors]],
 ) -> Measured:  # fmt: skip
     """Measure the features of a question, and of the first turns and statements that a search for it found."""
+    store.read(space, turn_rows.read_ahead, reach_of(turns))
     hits, echoes = without_echoes(store, space, question, turns, limit=JUDGED)
     ids = [hit.id for hit in hits]
     atoms = store.read(space, atom_rows.by_ids, [hit.id for hit in statements[:JUDGED]])
@@ -191,6 +192,11 @@ def measure(
         rows=rows,
         evidence={atom.id: atom_turns(atom) for atom in atoms},
     )
+
+
+def reach_of(turns: Sequence[Ranked]) -> dict[str, int]:
+    """Return how many turns around each of these turns a judgement reads, for `turn_rows.read_ahead`."""
+    return {hit.id: NEIGHBOURS if place < JUDGED else 0 for place, hit in enumerate(turns)}
 
 
 def without_echoes(

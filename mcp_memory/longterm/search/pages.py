@@ -21,7 +21,7 @@ from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import AtomHit, Fact, MemoryResults, ResultHit, Turn, TurnHit, TurnResults
 from mcp_memory.language.words import fold, index_terms, query_terms
-from mcp_memory.longterm.search.answerability import JUDGED, NEIGHBOURS, judge
+from mcp_memory.longterm.search.answerability import judge, reach_of
 from mcp_memory.longterm.search.changed import COMPARED, changed_turns, newer_first, with_changed_lines
 from mcp_memory.longterm.search.rerank import FIRST, Rerank, keep_order
 from mcp_memory.longterm.search.results import SHOWN, result_filters, results
@@ -283,7 +283,7 @@ def read_first(
 
     `shown` are those that are shown with the turns `around` them.
     """
-    reach = {hit.id: NEIGHBOURS if place < JUDGED else 0 for place, hit in enumerate(hits[:COMPARED])}
+    reach = reach_of(hits[:COMPARED])
     store.read(space, turn_rows.read_ahead, reach | {hit.id: max(around, reach.get(hit.id, 0)) for hit in shown})
 
 

@@ -25,7 +25,7 @@ from mcp_memory.store.sql.row_counts import RowCounts
 from mcp_memory.store.sql.transaction import HomeTransaction, number_of
 from mcp_memory.store.stored_vectors import by_layer
 from mcp_memory.store.turn_metadata import TurnMetadata
-from mcp_memory.store.values import Filters, IndexProgress, Layer, Posting, Scored, Totals, Vectors
+from mcp_memory.store.values import Filters, IndexProgress, Layer, NearestQuery, Posting, Scored, Totals, Vectors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -168,7 +168,11 @@ class PostgresStore:
         return self.read(space, self._turns.read, rows, filters=filters, reach=reach)
 
     def nearest(self, space: str, layer: Layer, query: Vectors, *, filters: Filters, limit: int) -> list[Scored]:
-        return self.read(space, vectors.nearest, layer, query, filters=filters, limit=limit)
+        (hits,) = self.nearest_to_each(space, layer, [NearestQuery(query, filters, limit)])
+        return hits
+
+    def nearest_to_each(self, space: str, layer: Layer, queries: Sequence[NearestQuery]) -> list[list[Scored]]:
+        return self.read(space, vectors.nearest, layer, queries)
 
     def vectors_of(
         self, space: str, layer: Layer, ids: Sequence[str], identity: str

@@ -23,7 +23,7 @@ from mcp_memory.store.sql.filters import is_plain, where
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, Value, number_of
 from mcp_memory.store.sql.word_index import INDEXED, index_queue
 from mcp_memory.store.stored_vectors import EMBEDDED_LAYERS, cosines, normalise, other_dimensions, quantise, unit
-from mcp_memory.store.values import Filters, Layer, Scored, VectorIndex, Vectors
+from mcp_memory.store.values import Layer, NearestQuery, Scored, VectorIndex, Vectors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -147,33 +147,56 @@ def delete(tx: Transaction, layer: Layer, numbers: Sequence[int]) -> None:
         tx.run_among(f"DELETE FROM {table} WHERE space = :space AND id IN ({{}})", numbers)
 
 
-def nearest(tx: Transaction, layer: Layer, query: Vectors, *, filters: Filters, limit: int) -> list[Scored]:
-    """See `Store.nearest`. With filters, the vectors of all rows that pass are scored."""
-    tables = _tables(tx, layer, identity=query.identity)
-    if not tx.space or not tables or tables[0].dimensions != query.data.shape[1] or not query.data.any():
-        return []
+def nearest(tx: Transaction, layer: Layer, queries: Sequence[NearestQuery]) -> list[list[Scored]]:
+    """See `Store.nearest_to_each`. With filters, the vectors of all rows that pass are scored."""
+    selects, values = list[str](), list[Value]()
+    for query in queries:
+        sql, new_values = _select_nearest(tx, layer, query)
+        selects.append(sql)
+        values += new_values
+    if not any(selects):
+        return [[] for _ in queries]
+    forbid_scans(tx)
+    if any(_is_approximate(tx, layer, query) for query in queries):
+        tx.run(f"SET LOCAL hnsw.ef_search = {_EF_SEARCH}")
+    (row,) = tx.all(f"SELECT {', '.join(sql or 'NULL' for sql in selects)}", *values)
+    hits: list[list[Scored]] = []
+    for query, data in zip(queries, row, strict=True):
+        numbers, vectors = _read_lines(data or b"", query.vectors.data.shape[1])
+        known = dict(zip(numbers.tolist(), vectors, strict=True))
+        tx.note_known(_known_vectors(layer, query.vectors.identity), known)
+        hits.append(_best(numbers, vectors, query.vectors.data[0], layer, query.limit))
+    return hits
+
+
+def _is_approximate(tx: Transaction, layer: Layer, query: NearestQuery) -> bool:
+    """Return whether the index of the space's own table is searched, if there is one."""
+    tables = _tables(tx, layer, identity=query.vectors.identity)
+    return bool(tables and tables[0].own) and is_plain(layer, query.filters) and query.limit + _MORE <= _EF_SEARCH
+
+
+def _select_nearest(tx: Transaction, layer: Layer, query: NearestQuery) -> tuple[str, list[Value]]:
+    """Return a query for the rows nearest to a vector, with their vectors, as one value; empty if there are none."""
+    vectors, filters, limit = query.vectors, query.filters, query.limit
+    tables = _tables(tx, layer, identity=vectors.identity)
+    if not tx.space or not tables or tables[0].dimensions != vectors.data.shape[1] or not vectors.data.any():
+        return "", []
     passes, values = "", list[Value]()  # the vectors of forgotten turns are deleted
     if not is_plain(layer, filters):
         condition, values = where(tx, layer, filters)
         passes = f" AND EXISTS (SELECT 1 FROM {layer} r WHERE r.space = v.space AND r.id = v.id AND {condition})"
-    approximate = tables[0].own if not passes and limit + _MORE <= _EF_SEARCH else None
-    forbid_scans(tx)
-    if approximate:
-        tx.run(f"SET LOCAL hnsw.ef_search = {_EF_SEARCH}")
+    approximate = tables[0].own if _is_approximate(tx, layer, query) else None
     legs = [
         f"SELECT int8send(v.id) || halfvec_send(v.embedding) AS line FROM (SELECT v.id FROM {table} v"
         f" WHERE v.space = :space{passes} ORDER BY {_BY_INDEX if table == approximate else _BY_SCORE} LIMIT ?) n"
         f" JOIN {table} v ON v.space = :space AND v.id = n.id"
         for table in tables[0].both
     ]
-    asked = "[" + ",".join(f"{number:.8g}" for number in query.data[0].tolist()) + "]"
-    data: bytes | None = tx.get(
-        f"SELECT string_agg(line, '') FROM ({' UNION ALL '.join(legs)}) lines",
-        *(*values, asked, limit + _MORE) * len(legs),
+    asked = "[" + ",".join(f"{number:.8g}" for number in vectors.data[0].tolist()) + "]"
+    return (
+        f"(SELECT string_agg(line, '') FROM ({' UNION ALL '.join(legs)}) lines)",
+        [*values, asked, limit + _MORE] * len(legs),
     )
-    numbers, vectors = _read_lines(data or b"", query.data.shape[1])
-    tx.note_known(_known_vectors(layer, query.identity), dict(zip(numbers.tolist(), vectors, strict=True)))
-    return _best(numbers, vectors, query.data[0], layer, limit)
 
 
 def _read_lines(data: bytes, dimensions: int) -> tuple[NDArray[np.int64], NDArray[np.int8]]:

@@ -260,7 +260,10 @@ class Transaction(HomeTransaction):
             for table in ("turn", "atom", "chunk", "tombstone")
         },
         "change": "coalesce((SELECT last FROM number WHERE space = :space AND kind = 'change'), 0)",
-        "held": "(SELECT count(*) FROM (SELECT 1 FROM held WHERE space = :space LIMIT 1) h)",
+        **{
+            f"any {table}": f"EXISTS (SELECT 1 FROM {table} WHERE space = :space)"
+            for table in ("held", "persona", "scene", "citation", "fact", "mention", "entity_name", "followed")
+        },
     }
 
     files: Files
@@ -278,6 +281,10 @@ class Transaction(HomeTransaction):
     def last_change(self) -> int:
         """Return the number of the last change of the space in the change feed, or 0."""
         return self.fact("change")
+
+    def has_any(self, table: str) -> bool:
+        """Return whether the space has rows in a table; always True outside of a snapshot, where this takes a query."""
+        return self.known is None or bool(self.fact(f"any {table}"))
 
     def fact(self, name: str) -> Any:
         """Return the value of an expression in `facts`. A snapshot reads all of them together: verbs need most."""
@@ -339,9 +346,12 @@ class Transaction(HomeTransaction):
 
         A session that a purge has renamed is also found by its former name.
         """
+        return self.once("session", [name], self._read_sessions).get(name)
+
+    def _read_sessions(self, names: Sequence[str]) -> dict[str, int]:
         sql = "SELECT id FROM session WHERE space = :space AND name = ?"
-        number: int | None = self.get(sql, name)
-        return number if number is not None else self.get(sql, self.purged_name(name))
+        numbers = ((name, self.get(sql, name) or self.get(sql, self.purged_name(name))) for name in names)
+        return {name: number for name, number in numbers if number is not None}
 
     def purged_name(self, session: str) -> str:
         """Return the name that a purge gives to a session."""

@@ -23,7 +23,7 @@ from mcp_memory.store.sqlite.migrations import SCHEMA, is_unfinished
 from mcp_memory.store.sqlite.transaction import SqliteTransaction, in_space
 from mcp_memory.store.sqlite.upkeep import compaction, purging, repair, snapshots
 from mcp_memory.store.turn_metadata import TurnMetadata
-from mcp_memory.store.values import Filters, IndexProgress, Layer, Posting, Scored, Totals, Vectors
+from mcp_memory.store.values import Filters, IndexProgress, Layer, NearestQuery, Posting, Scored, Totals, Vectors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -138,7 +138,17 @@ class SQLiteStore:
         return self.read(space, self._outlines.of, rows, filters=filters, reach=reach)
 
     def nearest(self, space: str, layer: Layer, query: Vectors, *, filters: Filters, limit: int) -> list[Scored]:
-        return self.read(space, vectors.nearest, layer, query, filters=filters, limit=limit, outlines=self._outlines)
+        (hits,) = self.nearest_to_each(space, layer, [NearestQuery(query, filters, limit)])
+        return hits
+
+    def nearest_to_each(self, space: str, layer: Layer, queries: Sequence[NearestQuery]) -> list[list[Scored]]:
+        def nearest(tx: SqliteTransaction) -> list[list[Scored]]:
+            return [
+                vectors.nearest(tx, layer, of, filters=filters, limit=limit, outlines=self._outlines)
+                for of, filters, limit in queries
+            ]
+
+        return self.read(space, nearest)
 
     def vectors_of(
         self, space: str, layer: Layer, ids: Sequence[str], identity: str
