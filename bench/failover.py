@@ -131,7 +131,7 @@ def _write(store: PostgresStore, space: str, session: str, told: _Told, enough: 
             turn = NewTurn(role="user", content=text, client_id=text)
             store.write(space, turn_rows.append, session, turn_rows.prepare([turn]), now=datetime.now(UTC))
         except StoreUnavailable as error:
-            told.refused["unknown" if "unknown" in str(error) else "refused"] += 1
+            told.refused["unknown" if "may or may not" in str(error) else "refused"] += 1
             continue
         told.acknowledged.append(text)
         told.newest = max(told.newest, began)
@@ -139,14 +139,7 @@ def _write(store: PostgresStore, space: str, session: str, told: _Told, enough: 
 
 
 def _figures(told: _Told, outages: list[float], server: PostgresServer, session: str) -> dict[str, Any]:
-    found = Counter[str]()
-    with closing(open_store(server.url(_DATABASE, "memory"))) as store:
-        for space in (f"space {at}" for at in range(_WRITERS)):
-            for name in (info.session for info in store.read(space, turn_rows.sessions, prefix=session)):
-                start = 0
-                while turns := store.read(space, turn_rows.session_turns, name, start=start, limit=1000):
-                    found.update(turn.content for turn in turns)
-                    start += len(turns)
+    found = stored(server.url(_DATABASE, "memory"), [f"space {at}" for at in range(_WRITERS)], session)
     return {
         "kills": len(outages),
         "acknowledged": len(told.acknowledged),
@@ -156,6 +149,19 @@ def _figures(told: _Told, outages: list[float], server: PostgresServer, session:
         "unknown": told.refused["unknown"],
         "again_s": [round(outage, 2) for outage in outages],
     }
+
+
+def stored(url: str, spaces: Sequence[str], session: str = "") -> Counter[str]:
+    """Count the turns with each text in the sessions of these spaces whose names begin with `session`."""
+    found = Counter[str]()
+    with closing(open_store(url)) as store:
+        for space in spaces:
+            for name in (info.session for info in store.read(space, turn_rows.sessions, prefix=session)):
+                start = 0
+                while turns := store.read(space, turn_rows.session_turns, name, start=start, limit=1000):
+                    found.update(turn.content for turn in turns)
+                    start += len(turns)
+    return found
 
 
 def _table(found: dict[str, dict[str, Any]]) -> list[str]:

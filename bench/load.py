@@ -8,7 +8,8 @@ bare SDK server at the same rate for one minute. The exit code tells whether the
 A new home is first filled with turns (`--before`): in an empty one, each search takes longer than the last, since there
 is more to find, which would look like a server that slows down.
 
-`python -m bench.load --turns 1000000 --home DIR` measures a home of that size instead (`bench.big_home`), and
+`python -m bench.load --network-ms 1` prints round trips, CPU, log and throughput of a memory in PostgreSQL instead
+(`bench.round_trips`), `--turns 1000000 --home DIR` measures a home of that size (`bench.big_home`), and
 `--store postgresql` a memory of so many turns in 1,000 spaces in PostgreSQL (`bench.shared_store`).
 
 Clients, server and other programs share the machine: compare the figures with their floor.
@@ -59,7 +60,7 @@ class _Call:
 
 
 @contextmanager
-def _server(command: Sequence[str], env: dict[str, str], log: Path, path: str) -> Generator[tuple[str, int]]:
+def running_server(command: Sequence[str], env: dict[str, str], log: Path, path: str) -> Generator[tuple[str, int]]:
     """Start a server; yield its address and process id. Raises unless it ends by itself when it is asked to."""
     with log.open("w", encoding="utf-8") as told:
         process = subprocess.Popen(command, env=env, stderr=told, stdout=told)
@@ -152,12 +153,12 @@ def loaded(
         bare = [sys.executable, "-P", str(Path(__file__).with_name("bare_server.py")), "0"]
         floor: list[_Call] = []
         if floor_seconds:
-            with _server(bare, env, Path(folder, "bare.log"), "/mcp") as (url, _):
+            with running_server(bare, env, Path(folder, "bare.log"), "/mcp") as (url, _):
                 seconds = min(floor_seconds, minutes * 60)
                 _ask(url, seconds=seconds, tool="conversation_search", calls=floor, **given)
         log = Path(folder, "ours.log")
         ours = [sys.executable, "-m", "mcp_memory", "serve", "--transport", "http", "--port", "0", "--no-token"]
-        url, pid = stack.enter_context(_server(ours, env | {"MCP_MEMORY_HOME": str(home)}, log, "/mcp"))
+        url, pid = stack.enter_context(running_server(ours, env | {"MCP_MEMORY_HOME": str(home)}, log, "/mcp"))
         calls: list[_Call] = []
         samples: list[dict[str, Any]] = []
         stop = threading.Event()
@@ -271,8 +272,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--largest", type=int, metavar="N", help="turns of its largest space [default: a third, at most 100,000]"
     )
+    parser.add_argument(
+        "--network-ms", type=float, metavar="MS", help="measure round trips to PostgreSQL, with so much added to each"
+    )
     options = parser.parse_args(arguments)
-    if options.store:
+    if options.network_ms is not None:
+        from bench import round_trips
+
+        found = round_trips.measured(options.network_ms, turns=options.turns or _BEFORE_TURNS)
+        lines, wrong = round_trips.lines(found), False
+    elif options.store:
         from bench import shared_store
 
         url = None if options.store == "postgresql" else options.store

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import importlib
+import json
 import os
 import re
 import sys
@@ -19,7 +20,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
+from mcp_memory.core import audit
 from mcp_memory.core.errors import InvalidInput, McpMemoryError, NotFound, Refused, StoreUnavailable
+from mcp_memory.core.requests import OK, outcome_of
 
 if TYPE_CHECKING:
     from mcp_memory.core.config import Settings
@@ -90,7 +93,7 @@ class Program(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            with _masked_usage():
+            with _masked_usage(), _audited(ctx):
                 return super().invoke(ctx)
         except (KeyboardInterrupt, BaseExceptionGroup) as error:
             if not has_error(error, KeyboardInterrupt):
@@ -137,6 +140,22 @@ def _masked_usage() -> Generator[None]:
         raise
 
 
+@contextmanager
+def _audited(ctx: click.Context) -> Generator[None]:
+    """Write a line of the audit log for a command that used a memory, if the log is on."""
+    outcome = OK
+    try:
+        yield
+    except (click.exceptions.Exit, SystemExit):
+        raise
+    except BaseException as error:
+        outcome = "invalid usage" if isinstance(error, click.ClickException) else outcome_of(error)
+        raise
+    finally:
+        if (used := ctx.meta.get(_USED)) is not None:
+            audit.write(who=audit.local_user(), outcome=outcome, ids=ctx.meta.get(_IDS, ()), **used)
+
+
 class CommandSettings(dict[str, Any]):
     pass
 
@@ -163,6 +182,13 @@ _STORE = click.option(
     expose_value=False,
     help="PostgreSQL database of a shared memory, postgresql://…  [default: $MCP_MEMORY_STORE or a file in the home]",
 )
+_SERVER = click.option(
+    "--server",
+    metavar="URL",
+    callback=_store_option,
+    expose_value=False,
+    help="Server with the memory, https://…  [default: $MCP_MEMORY_SERVER or this machine]",
+)
 _SPACE = click.option(
     "--space",
     callback=_store_option,
@@ -175,7 +201,7 @@ _PERSONAL = click.option(
     expose_value=False,
     help="Space of the personal memory, used beside it.  [default: $MCP_MEMORY_PERSONAL_SPACE or none]",
 )
-_JSON = "mcp_memory.json"
+_JSON, _USED, _IDS = "mcp_memory.json", "mcp_memory.used", "mcp_memory.ids"
 
 
 def _store_json_option(ctx: click.Context, option: click.Parameter, value: bool) -> None:
@@ -196,6 +222,8 @@ def print_answer(value: Any, text: str | Iterable[str]) -> None:
     """Print `value` as JSON if `--json` is set, else the text or lines, within the width."""
     from mcp_memory.cli.terminal import json_text
 
+    if audit.is_on():
+        click.get_current_context().meta[_IDS] = audit.ids_in(json.loads(json_text(value)))
     if wants_json():
         click.echo(json_text(value))
     else:
@@ -230,8 +258,8 @@ def progress_bars(what: str = "") -> Generator[Callable[[str, int, int], None]]:
 
 
 def memory_options(command: Command) -> Command:
-    """Add `--home`, `--store`, `--space` and `--personal-space`; they work before and after the command's name."""
-    return home_option(_STORE(_SPACE(_PERSONAL(command))))
+    """Add the options that choose a memory; they work before and after the command's name."""
+    return home_option(_STORE(_SERVER(_SPACE(_PERSONAL(command)))))
 
 
 def parse_duration(text: str, option: str) -> timedelta:
@@ -256,12 +284,20 @@ def settings() -> Settings:
 
     effective = load_settings(**command_settings())
     require_home(effective)
+    audit.set_up(effective.audit_log)
+    ctx = click.get_current_context()
+    ctx.meta[_USED] = {"verb": " ".join(ctx.command_path.split()[1:]), "space": effective.space}
     return effective
 
 
 def home_with_files() -> Path:
     """Return the home if a command can work on its files. Raises Refused if the memory is in PostgreSQL."""
     chosen = settings()
+    if chosen.server is not None:
+        raise Refused(
+            f"`{click.get_current_context().info_name}` works on the files of a memory, and this one is on "
+            f"{chosen.server}. Run it there."
+        )
     if chosen.store is not None:
         raise Refused(
             f"`{click.get_current_context().info_name}` works on the files of a home, but this memory is in "
@@ -274,13 +310,13 @@ def existing_memory_settings() -> Settings:
     """Return the effective settings of an existing memory.
 
     Raises NothingStored if nothing is stored in the home yet, and StoreUnavailable if its database is missing or cannot
-    be read, or none can be created. PostgreSQL is not checked.
+    be read, or none can be created. PostgreSQL and a server are not checked.
     """
     from mcp_memory.service.upkeep.home_checks import why_unwritable
     from mcp_memory.store.files import database_is_gone
 
     chosen = settings()
-    if chosen.store is None and not os.access(chosen.home / "memory.db", os.R_OK):
+    if chosen.store is None and chosen.server is None and not os.access(chosen.home / "memory.db", os.R_OK):
         if gone := database_is_gone(chosen.home):
             raise StoreUnavailable(gone)
         if (chosen.home / "memory.db").exists():
@@ -315,6 +351,22 @@ def ask_memory(chosen: Settings, question: Callable[[Memory], Awaitable[T]]) -> 
     async def visit() -> T:
         # A command that only reads must not start the model.
         async with open_memory(chosen, distil=False, what=str(click.get_current_context().info_name)) as memory:
+            return await question(memory)
+
+    return anyio.run(visit)
+
+
+def ask_new_home(question: Callable[[Memory], Awaitable[T]]) -> T:
+    """Run `question` on the selected memory without any model. The home is created if it does not exist."""
+    import anyio
+
+    from mcp_memory.service.memory import open_memory
+
+    chosen = settings()
+
+    async def visit() -> T:
+        what = click.get_current_context().command_path.split()[1]
+        async with open_memory(chosen, embedder="none", llm="none", rerank=False, what=what) as memory:
             return await question(memory)
 
     return anyio.run(visit)

@@ -386,7 +386,7 @@ def distilling_cost() -> CostEstimate | None:
         return jobs, unread
 
     chosen = existing_memory_settings()
-    if chosen.llm == "none":
+    if chosen.llm == "none" or chosen.server is not None:  # a server asks its own model
         return None
     jobs, unread = ask(waiting)
     size = HistorySize(chosen.batch_turns)

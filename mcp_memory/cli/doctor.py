@@ -14,15 +14,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import anyio
 
 from mcp_memory import __version__
+from mcp_memory.cli.check import Check, State
 from mcp_memory.cli.terminal import model_name, one_line, plural, suggest_names
 from mcp_memory.core import telemetry
 from mcp_memory.core.config import Settings, load_settings, require_home, unknown_variables
@@ -43,22 +43,10 @@ from mcp_memory.service.upkeep.home_checks import exposed_paths, identity_proble
 from mcp_memory.service.upkeep.rebuild import spaces_with_outdated_persona
 from mcp_memory.store.files import database_is_gone
 
-State = Literal["ok", "warn", "fail"]
-
 LITTLE_DISK, TOO_LITTLE_DISK = 1_000_000_000, 50_000_000
 _WORTH_A_BACKUP = 1_000  # turns
 _OLD = timedelta(days=30)
 _NEARLY = 0.9  # share of the daily token limit
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """Result of a check. If `state` is not `ok`, `next_step` or `found` contains the next step."""
-
-    name: str
-    state: State
-    found: str
-    next_step: str | None = None
 
 
 def run_checks(**overrides: Any) -> Iterator[Check]:
@@ -67,7 +55,12 @@ def run_checks(**overrides: Any) -> Iterator[Check]:
     `overrides` are settings, as for `load_settings`.
     """
     yield Check("python", "ok", f"{platform.python_version()} at {sys.executable}")
-    yield _check_engine()
+    try:
+        is_elsewhere = load_settings(**overrides).server is not None
+    except InvalidInput:  # reported below
+        is_elsewhere = False
+    if not is_elsewhere:
+        yield _check_engine()
     try:
         settings = load_settings(**overrides)
         require_home(settings)
@@ -82,6 +75,11 @@ def run_checks(**overrides: Any) -> Iterator[Check]:
     yield _check_disk(settings.home)
     yield _check_hooks(settings.home)
     yield from _check_switched_off()
+    if settings.server is not None:
+        from mcp_memory.cli.server_status import check_server
+
+        yield from check_server(settings)
+        return
     yield from _check_identity(settings)
     yield from _check_store(settings)
     yield _check_embedder(settings)

@@ -11,7 +11,6 @@ import sys
 import tempfile
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from anyio.from_thread import start_blocking_portal
 from mcp_memory.cli.base import ask, command_settings, progress_bars, settings, wants_json
 from mcp_memory.cli.distilling import cost_line, distilling_cost
 from mcp_memory.cli.terminal import escape_controls, format_day, json_text, plural, wrap
-from mcp_memory.core.errors import InvalidInput, McpMemoryError
+from mcp_memory.core.errors import InvalidInput, McpMemoryError, Refused
 from mcp_memory.core.secrets.masking import mask
 from mcp_memory.integrations.importers.archive import unpacked_conversations
 from mcp_memory.integrations.importers.follow import LOGS, FollowReport, follow_log, preview_log, watch_logs
@@ -94,6 +93,8 @@ def run_projects(folders: Sequence[Path]) -> None:
         if not folder.is_dir():
             raise InvalidInput(f"{folder} is no folder. Name the folder of a project.")
     chosen = settings()
+    if chosen.server is not None:
+        raise Refused("Files of a project are read for a memory on this machine only: they stay on it.")
 
     async def visit() -> list[tuple[ProjectChanges, list[ProjectFile]]]:
         async with open_memory(chosen, distil=False, what="import") as memory:
@@ -293,7 +294,7 @@ def _import(sources: Sequence[Source], asked: ImportOptions, report: _ImportSumm
                         report.add(log.report(str(source.path), "stored" if log.turns or log.kept else "known"))
                         continue
                     with progress_bars(source.name) as progress:
-                        done = await import_file(memory, source, asked, now=datetime.now(UTC), progress=progress)
+                        done = await import_file(memory, source, asked, now=memory.now(), progress=progress)
                     report.add(done)
 
     anyio.run(visit)
@@ -302,7 +303,7 @@ def _import(sources: Sequence[Source], asked: ImportOptions, report: _ImportSumm
 def _preview(sources: Sequence[Source], asked: ImportOptions, report: _ImportSummary) -> CostEstimate | None:
     """Report what would be stored, and return the cost of reading all of it. No memory is created."""
     chosen = settings()
-    has_memory = os.access(chosen.home / "memory.db", os.R_OK)
+    has_memory = chosen.server is not None or os.access(chosen.home / "memory.db", os.R_OK)
     imported = ask(lambda memory: memory.imported()) if has_memory else []
     logs = {
         log.path: log for log in (ask(lambda memory: memory.followed_logs()) if has_memory and not asked.again else [])
@@ -407,6 +408,11 @@ def _import_archive(file: Path, *, dry_run: bool) -> list[Brought]:
     A dry run only checks the file. Raises InvalidInput for a backup, for a damaged export, and for an export of several
     spaces with `--space`.
     """
+    if (server := settings().server) is not None:
+        raise InvalidInput(
+            f"{escape_controls(str(file))} is a memory as a whole, with its ids and proofs. It is imported where the "
+            f"memory is: on {server}."
+        )
     if is_backup(file):
         raise InvalidInput(
             f"{escape_controls(str(file))} is a backup: use `mcp-memory restore`, with --home for another memory."

@@ -6,12 +6,13 @@ import os
 import shlex
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from mcp_memory.cli.base import command_settings, memory_options, say, settings
+from mcp_memory.cli.base import ask_memory, command_settings, memory_options, say, settings
 from mcp_memory.cli.terminal import columns, escape_controls, json_text, plural
 from mcp_memory.core.errors import InvalidInput, McpMemoryError, NotFound, Refused
 from mcp_memory.core.private_files import make_folder
@@ -73,6 +74,9 @@ def install(
     First it says what the client will do and which files change, and asks; everything else in these files stays as it
     is, and a copy is kept next to each. With --home or --space, the client gets that memory.
 
+    With --server, the client and its hooks use the memory of that server. The token is asked for, or taken from
+    MCP_MEMORY_SERVER_TOKEN, tried, and kept in a file of the home that only you can read; no client gets it.
+
     If a client on this machine has the reference memory server, you are asked whether its file is to be imported;
     without a terminal, the command for that is printed.
 
@@ -85,6 +89,7 @@ def install(
     mcp-memory install
     mcp-memory install claude-code
     mcp-memory install claude-code --show
+    mcp-memory install claude-code --server https://memory.example.com
     mcp-memory --space work install cursor --project ~/shop
     mcp-memory install gemini --per-project
     mcp-memory install cursor --link
@@ -93,6 +98,11 @@ def install(
     mcp-memory install --print
     """
     changes_nothing = only_check or only_show or only_print or only_link or client is None
+    if command_settings().get("store"):
+        raise Refused(
+            "This would put the password of the database on this machine, and whoever has it can read every space. "
+            "Run a server beside the database, and install with --server URL: each machine then has a token of its own."
+        )
     if per_project or (not changes_nothing and not yes and _ask_for_separate_memory(str(client), name, project)):
         project = project or Path.cwd()
         _choose_spaces(project)
@@ -105,6 +115,8 @@ def install(
         if only_print:
             _print_config(parts)
         else:
+            if not only_show:
+                _connect_to_server()
             _install(parts, project, env, yes=yes, only_show=only_show)
     elif only_print:
         _print_for_any(name, _variables(env))
@@ -224,9 +236,11 @@ def _command() -> list[str]:
 
     here = {
         key: command_settings().get(key) or os.environ.get(f"MCP_MEMORY_{key.upper()}")
-        for key in ("home", "space", "personal_space")
+        for key in ("home", "server", "space", "personal_space")
     }
     options: list[str] = []
+    if here["server"] and (access := settings().server_access()):
+        options += ["--server", access.address.url]
     if here["home"]:
         options += ["--home", str(settings().home)]
     if here["space"]:
@@ -234,6 +248,40 @@ def _command() -> list[str]:
     if here["personal_space"] not in (None, "none"):
         options += ["--personal-space", safe_name(str(here["personal_space"]), what="space")]
     return [*this_command(), *options]
+
+
+def _connect_to_server() -> None:
+    """Try the token for the server, if the memory is on one, and keep it in its file: clients pass no variables on.
+
+    At a terminal, a missing token is asked for. Raises Refused, StoreUnavailable or InvalidInput if the server cannot
+    be used; nothing was changed then.
+    """
+    from mcp_memory.core.config_file import read_config
+    from mcp_memory.core.rights import includes
+
+    chosen = settings()
+    if (access := chosen.server_access()) is None:
+        return
+    config = read_config(chosen.home)
+    if access.address.needs_permission and not config.get("server_http"):
+        raise InvalidInput(
+            f"{access.address.url} is not encrypted, and clients pass no variables on. If that is right, put the line "
+            f"`server_http = true` into {chosen.home / 'config.toml'}."
+        )
+    try:
+        token = access.token()
+    except Refused:
+        if access.given_token or access.token_file.exists() or not (sys.stdin.isatty() and sys.stdout.isatty()):
+            raise
+        token = str(click.prompt(f"Token for {access.address.url}", hide_input=True)).strip()
+    with_token = chosen.model_copy(update={"server_token": token})
+    status = ask_memory(with_token, lambda memory: memory.status(brief=True))
+    right, space = status["access"]["right"], status["access"]["space"]
+    say(escape_controls(f"{access.address.url} accepts the token: space {space!r}, with the right {right}."))
+    if not includes(right, "write"):
+        say("With it conversations are recalled, and not stored. Ask for a token with the right write.")
+    if not (config.get("server_token") or config.get("server_token_file")):
+        replace(access, given_token=None, given_file=None).save_token(token)
 
 
 def _variables(lines: tuple[str, ...]) -> dict[str, str]:
@@ -353,9 +401,16 @@ def _effects_of_install(of: ClientProgram, env: tuple[str, ...], *, hooked: bool
     except McpMemoryError:  # the server and `doctor` report it
         chosen = Settings()
     place = "in the PostgreSQL database of your settings" if chosen.store else "on this machine"
+    if (access := chosen.server_access()) is not None:
+        place = f"on {access.address.url}"
     effects = [*effects_of_install(of, hooks=hooked, place=place, offload_over=chosen.offload_over)]
+    if chosen.store or "MCP_MEMORY_STORE" in _variables(env):
+        effects.append(
+            "This machine has the password of the database then, with which every space can be read. For a team, "
+            "install with --server URL instead."
+        )
     model = _variables(env).get("MCP_MEMORY_LLM", chosen.llm)
-    if model != "none":
+    if model != "none" and access is None:
         effects.append(f"The model {model} reads what is stored, up to {chosen.llm_daily_tokens:,} tokens a day.")
     return effects
 
@@ -393,7 +448,7 @@ def _offer_to_read(of: ClientProgram) -> None:
         chosen = settings()
     except McpMemoryError:  # the server and `doctor` report it
         return
-    if "llm" in chosen.model_fields_set:
+    if "llm" in chosen.model_fields_set or chosen.server is not None:
         return
     about = min(_TOKENS_A_DAY + (_CODEX_ADDS if of.name == "codex" else 0), chosen.llm_daily_tokens)
     say(
@@ -430,7 +485,7 @@ def _offer_import(files: Sequence[Path], *, asks: bool) -> None:
     listed = "".join(f"\n  {escape_controls(str(file))}" for file in files)
     click.echo(f"\nThe reference memory server is configured on this machine, with its memory in:{listed}")
     if not asks:
-        here = {key: value for key in ("home", "space") if (value := command_settings().get(key))}
+        here = {key: value for key in ("home", "server", "space") if (value := command_settings().get(key))}
         options = [word for key, value in here.items() for word in (f"--{key}", str(value))]
         command = shlex.join(["mcp-memory", *options, "import", *map(str, files)])
         click.echo(escape_controls(f"To import it: {command}"))

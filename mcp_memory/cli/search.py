@@ -148,7 +148,7 @@ def search(query: tuple[str, ...], layer: str | None, **filters: Any) -> None:
         answers = [answer for answer in (memories, turns) if answer]
         has_results = bool((memories and (memories.atoms or memories.scenes)) or (turns and turns.hits))
         has_results = has_results or any(answer.results for answer in answers)
-        return memories, turns, [] if has_results else (await memory.status())["spaces"]
+        return memories, turns, [] if has_results else (await memory.status()).get("spaces", [])
 
     from_memories, from_turns, spaces = ask(find)
     memories, scenes = (from_memories.atoms, from_memories.scenes) if from_memories else ([], [])

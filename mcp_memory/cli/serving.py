@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 import click
 
 from mcp_memory.cli.base import command_settings, existing_memory_settings, memory_options, settings
+from mcp_memory.core.config_file import PREFIX
+from mcp_memory.core.errors import InvalidInput, Refused
 from mcp_memory.core.token_counts import OFFLOAD_OVER
 
 if TYPE_CHECKING:
@@ -42,7 +44,8 @@ def serve(transport: str, host: str | None, port: int | None, no_token: bool) ->
     with its client. With http (at /mcp) or sse (at /sse) it listens until Ctrl-C, and serves all spaces that tokens
     open (`mcp-memory token`). Every client must present a token. On this machine the first start creates a token,
     prints it once and keeps it in the home (http-token); beyond this machine (a --host other than loopback) it does
-    not start without a token.
+    not start without a token. With --server it is a bridge for clients that start a program: it passes everything on to
+    that server, with the token of this machine.
 
     \b
     mcp-memory serve
@@ -52,16 +55,23 @@ def serve(transport: str, host: str | None, port: int | None, no_token: bool) ->
     if transport == "stdio" and (host is not None or port is not None or no_token):
         raise click.UsageError("--host, --port and --no-token are for --transport http or sse.")
     gc.disable()  # importing makes many objects and no garbage; collecting takes a tenth of the start
-    from mcp_memory.server.transports import serve as serve_transport
-
-    gc.freeze()
-    gc.enable()
     chosen = settings()
     if transport == "stdio":
         from mcp_memory.integrations.hooks.command import start_if_used
 
-        _export_personal_space()
+        _export_options()
         start_if_used(command_settings().get("home"), command_settings().get("space"))
+    if (access := chosen.server_access()) is not None:
+        if transport != "stdio":
+            raise InvalidInput(f"{transport} serves the memory of this machine, but `server` is set. Unset it.")
+        from mcp_memory.integrations.proxy.relay import exit_now, forward
+
+        gc.enable()
+        exit_now(forward(access))
+    from mcp_memory.server.transports import serve as serve_transport
+
+    gc.freeze()
+    gc.enable()
     serve_transport(
         chosen,
         transport,
@@ -94,7 +104,10 @@ def ui(port: int, no_browser: bool) -> None:
         if not no_browser:
             open_browser(address)
 
-    serve_ui(existing_memory_settings(), port=port, show=show)
+    chosen = existing_memory_settings()
+    if chosen.server is not None:
+        raise Refused(f"The pages of this memory are on its server: open {chosen.server.removesuffix('/mcp')}/ui")
+    serve_ui(chosen, port=port, show=show)
 
 
 def open_browser(address: str) -> threading.Thread | None:
@@ -221,11 +234,12 @@ def hook(event: str, client: str) -> None:
         return
     from mcp_memory.integrations.hooks.command import run
 
-    _export_personal_space()
+    _export_options()
     run(event, client, command_settings().get("home"), command_settings().get("space"))
 
 
-def _export_personal_space() -> None:
-    """Put the option `--personal-space` into the environment, for the hooks' daemon, which has no such option."""
-    if personal := command_settings().get("personal_space"):
-        os.environ["MCP_MEMORY_PERSONAL_SPACE"] = personal
+def _export_options() -> None:
+    """Put options into the environment for the hooks' daemon, which has only `--home` and `--space`."""
+    for name in ("personal_space", "server"):
+        if value := command_settings().get(name):
+            os.environ[f"{PREFIX}{name.upper()}"] = value

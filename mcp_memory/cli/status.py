@@ -42,7 +42,7 @@ from mcp_memory.cli.terminal import (
 from mcp_memory.core.text import format_bytes
 
 if TYPE_CHECKING:
-    from mcp_memory.cli.doctor import Check
+    from mcp_memory.cli.check import Check
 
 _ALIKE = 8  # checks of the same name that are shown: the output fits on a page
 COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
@@ -60,6 +60,14 @@ def status() -> None:
     mcp-memory status
     mcp-memory --space work status --json
     """
+    if (chosen := settings()).server is not None:
+        from mcp_memory.cli.server_status import server_rows, server_status
+
+        found = server_status(chosen)
+        found |= _environment_status(chosen.home)
+        rows = [*server_rows(found), ("hooks", _hooks(found["hooks"]))]
+        print_answer(found, escape_controls(columns([(name, value) for name, value in rows if value])))
+        sys.exit(1 if found["problem"] else 0)
     try:
         answer, page = ask(lambda memory: memory.status()), None
     except NothingStored as nothing:
@@ -178,6 +186,8 @@ def status_rows(answer: dict[str, Any]) -> list[tuple[str, str]]:
     rows = [
         ("home", answer["home"]),
         ("store", answer["store"] if answer["store"].startswith("postgresql:") else ""),
+        ("not ready", answer["not_ready"] or ""),
+        ("clock", answer["clock"] or ""),
         ("damaged", " ".join(answer["damaged"][:1])),
         ("space", _space(answer["space"], answer["spaces"])),
         ("version", f"{answer['version']}, schema {answer['schema']}"),
@@ -198,6 +208,7 @@ def status_rows(answer: dict[str, Any]) -> list[tuple[str, str]]:
         ),
         ("forgotten", plural(counts["forgotten"], "time")),
         ("retention", _retention(answer["retention"])),
+        ("quota", _quotas(answer["quotas"])),
         ("set aside", f"{_join_few(set_aside, 3)}: mcp-memory doctor --repair imports them" if set_aside else ""),
         (
             "on disk",
@@ -251,11 +262,32 @@ def _growth(grown: dict[str, dict[str, int]]) -> str:
 
 
 def _retention(policies: list[dict[str, Any]]) -> str:
+    if not policies:
+        return ""
     what = {"purge": "forgotten rows are purged"}
-    return "; ".join(
-        f"{what.get(policy['what'], policy['what'])} after {plural(policy['days'], 'day')}, {policy['took']:,} so far"
-        for policy in policies
-    )
+    rules: list[str] = []
+    for policy in policies:
+        kept = policy["kept_as_evidence"]
+        after = f"{what.get(policy['what'], policy['what'])} after {plural(policy['days'], 'day')}"
+        rules.append(
+            f"{after}, {policy['took']:,} so far, {policy['due']:,} due"
+            + (f" ({kept:,} kept as evidence)" if kept else "")
+        )
+    first = min(policy["next_run"] for policy in policies)
+    return f"{'; '.join(rules)}; next run {_local_minute(first)}, if a server is open"
+
+
+def _quotas(quotas: list[dict[str, Any]]) -> str:
+    return ", ".join(quota_text(**quota) for quota in quotas)
+
+
+def quota_text(what: str, most: int, used: int) -> str:
+    """Return a quota as text, such as `950 of 1,000 turns`."""
+    if what == "cost":
+        return f"${used / 1_000_000:,.2f} of ${most / 1_000_000:,.2f} this month"
+    if what == "bytes":
+        return f"{format_bytes(used)} of {format_bytes(most)}"
+    return f"{used:,} of {most:,} {what}{' this month' if what == 'tokens' else ''}"
 
 
 def _local_minute(moment: str) -> str:

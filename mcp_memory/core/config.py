@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from mcp_memory.core.config_file import PREFIX, read_config
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.paths import DEFAULT_HOME, expand_path, home_of_environment, home_problem
+from mcp_memory.core.server_address import ServerAccess, parse_address
 from mcp_memory.core.token_counts import OFFLOAD_OVER
 
 _OTHERS = {"MCP_MEMORY_SESSION"}
@@ -38,10 +39,31 @@ class Settings(BaseModel):
         repr=False,
         pattern=r"^postgres(ql)?://",
     )
+    store_key: str | None = _setting(
+        None,
+        "Key of such a database, without which its user sees no rows; `mcp-memory migrate --grant` prints it",
+        repr=False,
+        pattern=r"^\S{32,}$",
+    )
     objects: str | None = _setting(
         None,
         "Bucket for the tool results of such a memory, `s3://BUCKET/PREFIX`; default: in the database",
         pattern=r"^s3://[^/\s]+(/\S*)?$",
+    )
+    store_timeout: float = _setting(
+        10, "Seconds for a call to such a memory; then it fails, as when the database is stopped", ge=2, le=3600
+    )
+    server: str | None = _setting(
+        None,
+        "Address of a server whose memory this machine uses, `https://…`: hooks, commands, `wrap` and `import` ask it, "
+        "and nothing is stored in the home but what waits for it",
+    )
+    server_token: str | None = _setting(None, "Token for that server; default: from the file", repr=False)
+    server_token_file: str | None = _setting(
+        None, "File with that token; default: the one in the home that `mcp-memory install --server` wrote"
+    )
+    server_http: bool = _setting(
+        False, "Whether `server` may be `http://` on another machine, such as inside a VPN: the token is not encrypted"
     )
     space: str = _setting("default", "Whose memory: a user, a project, an agent")
     personal_space: str = _setting(
@@ -114,6 +136,12 @@ class Settings(BaseModel):
     oauth_space_claim: str | None = _setting(
         None, "Claim that names the space; without it each user has a separate space"
     )
+    metrics_token: str | None = _setting(
+        None, "Bearer token for the metrics at `/metrics`; without it there are none", repr=False
+    )
+    audit_log: str | None = _setting(
+        None, "Audit log of requests and commands, a file or `stderr`; without it there is none"
+    )
     hooks_idle_hours: float = _setting(
         12, "Hours without an event after which the process that answers hooks ends", gt=0, le=8760
     )
@@ -128,6 +156,22 @@ class Settings(BaseModel):
     def _extend_client_timeout(cls, values: dict[str, Any]) -> dict[str, Any]:
         is_client = str(values.get("llm", "")).startswith("client:")
         return {"llm_timeout": 300, **values} if is_client else values
+
+    def server_access(self) -> ServerAccess | None:
+        """Return how to reach `server`; None if the memory is on this machine. Raises InvalidInput for a bad address.
+
+        The space is that of the token unless one is set.
+        """
+        if self.server is None:
+            return None
+        return ServerAccess(
+            address=parse_address(self.server, allow_http=self.server_http),
+            home=self.home,
+            given_token=self.server_token,
+            given_file=self.server_token_file,
+            space=self.space if "space" in self.model_fields_set else None,
+            personal_space=None if self.personal_space in ("none", self.space) else self.personal_space,
+        )
 
 
 def load_settings(environ: Mapping[str, str] | None = None, **overrides: Any) -> Settings:
@@ -152,17 +196,27 @@ def load_settings(environ: Mapping[str, str] | None = None, **overrides: Any) ->
         **explicit,
         "home": home.absolute(),
     }
+    for named, other in (("store", "server"), ("server", "store")):  # the one on the command line replaces the other
+        if named in explicit and other not in explicit:
+            values.pop(other, None)
     try:
-        return Settings.model_validate(values)
+        settings = Settings.model_validate(values)
     except ValidationError as error:
         raise InvalidInput(_explain(error)) from None
+    if settings.server is not None and settings.store is not None:
+        raise InvalidInput(
+            "Settings 'server' and 'store' are both set. With MCP_MEMORY_SERVER the server has the database: unset "
+            "MCP_MEMORY_STORE."
+        )
+    settings.server_access()
+    return settings
 
 
 def require_home(settings: Settings) -> None:
     """Raise InvalidInput if the home of these settings cannot contain a memory. Reads the folder."""
     if settings.store is None and (
         why := home_problem(settings.home)
-    ):  # a PostgreSQL store keeps no memory in the home
+    ):  # a PostgreSQL store keeps nothing in the home; a server's clients keep what waits for it
         raise InvalidInput(why)
 
 

@@ -4,11 +4,13 @@
     ├── InvalidInput      wrong arguments; nothing was written; correct them and call again
     ├── NotFound          this space has no such id, session, node, ref or cursor
     ├── Refused           understood, but a rule forbids it (a missing token, a read-only home, a cap)
+    │   └── ServerRefused   by the server of the setting `server`: the token, its rights, an older version
     ├── Damaged           a file no longer matches the hash that was stored with it
     ├── StoreUnavailable  the home cannot be used now (not writable, disk full, locked, from a newer version)
     │   ├── NoRoom        the disk is full, or a quota is used up; nothing is damaged
     │   ├── DamagedRow    the database has a value that cannot be read; `doctor --repair` mends it
     │   ├── NewerHome     written by a newer version; nothing is damaged
+    │   ├── ServerAway    the server of the setting `server` cannot be reached, is late or failed
     │   └── HomeGone      the folder was removed or replaced while it was open; nothing is written back
     ├── EmbeddingFailed   the embedding model did not answer; lexical search continues without it
     └── ModelFailed       the language model gave no usable answer; everything else continues without it
@@ -36,6 +38,14 @@ class Refused(McpMemoryError):
     """A rule forbids the request. The text names the rule."""
 
 
+class ServerRefused(Refused):
+    """The server does not accept what this machine asks for. `cause` says why in a few words, without any contents."""
+
+    def __init__(self, text: str, cause: str) -> None:
+        super().__init__(text)
+        self.cause = cause
+
+
 class Damaged(McpMemoryError):
     """Stored bytes no longer match their hash. The damaged file is left unchanged."""
 
@@ -54,6 +64,14 @@ class DamagedRow(StoreUnavailable):
 
 class NewerHome(StoreUnavailable):
     """The store was written by a newer version of this program. It is intact."""
+
+
+class ServerAway(StoreUnavailable):
+    """The server cannot be used now; a later request may succeed. `cause` says why in a few words."""
+
+    def __init__(self, text: str, cause: str) -> None:
+        super().__init__(text)
+        self.cause = cause
 
 
 class HomeGone(StoreUnavailable):

@@ -18,8 +18,8 @@ from typing import Literal
 from mcp_memory.core.private_files import open_private, replace_private
 from mcp_memory.core.regular_files import read_regular
 
-By = Literal["daemon", "words", "nothing"]
-"""What answered: the daemon, or the hook itself by words alone; `nothing` is a miss."""
+By = Literal["daemon", "words", "server", "nothing"]
+"""What answered: the daemon, or the hook itself, by words alone or from the server; `nothing` is a miss."""
 
 _MAX_BYTES = 400_000
 _KEPT_BYTES = 200_000

@@ -28,6 +28,7 @@ _OURS = {
     "models",
     "recovered.jsonl",
     "run",
+    "servers",
     "spaces",
     "unsettled",
 }

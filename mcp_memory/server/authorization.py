@@ -30,10 +30,16 @@ GRANT = "mcp_memory.grant"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """Rights of a request. `who` distinguishes clients; a `space` of None is the configured space."""
+    """Rights of a request. `who` distinguishes clients; a `space` of None is the configured space.
+
+    `name` is the client's name in the audit log; empty for the user of this machine. `personal` is the space of the
+    personal memory to use beside it.
+    """
 
     who: str = ""
+    name: str = ""
     space: str | None = None
+    personal: str | None = None
     right: Right = "admin"
     is_owner: bool = False
 
@@ -41,7 +47,7 @@ class Grant:
         return includes(self.right, right)
 
 
-OWNER = Grant(is_owner=True)
+OWNER = Grant(right="operator", is_owner=True)
 
 _current: ContextVar[Grant] = ContextVar("mcp_memory_grant", default=OWNER)
 
@@ -95,7 +101,7 @@ def allowed_tools(tools: list[wire.Tool], grant: Grant) -> list[wire.Tool]:
 
 _OF_THE_SPACE = {
     *("version", "space", "counts", "grown", "offload", "savings"),
-    *("pyramid", "tokenizer", "held", "retention", "set_aside"),
+    *("pyramid", "tokenizer", "held", "retention", "quotas", "set_aside", "not_ready"),
 }
 _OF_THE_HOME = {"schema", "disk", "embedding", "model"}
 

@@ -18,8 +18,9 @@ import secrets
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import lru_cache, partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -34,6 +35,7 @@ from mcp_memory.service.persona_page import write_persona
 from mcp_memory.service.verbs.administration import AdministrationVerbs
 from mcp_memory.service.verbs.base import Parts
 from mcp_memory.service.verbs.pages import PageVerbs
+from mcp_memory.service.verbs.spaces import SpaceVerbs
 from mcp_memory.service.verbs.statements import StatementVerbs
 from mcp_memory.service.verbs.status import StatusVerbs
 from mcp_memory.service.verbs.tasks import TaskVerbs
@@ -53,7 +55,7 @@ _OPEN_SPACES = 256
 """Spaces that stay open in addition to the first, with their schedulers."""
 
 
-class Memory(TurnVerbs, StatementVerbs, PageVerbs, TaskVerbs, AdministrationVerbs, StatusVerbs):
+class Memory(TurnVerbs, StatementVerbs, PageVerbs, TaskVerbs, AdministrationVerbs, SpaceVerbs, StatusVerbs):
     """The verbs over a space of a store. `open_memory` opens it; safe to call from many tasks at once."""
 
     def __init__(self, parts: Parts, spaces: _Spaces | None = None) -> None:
@@ -99,11 +101,22 @@ async def open_memory(
 ) -> AsyncGenerator[Memory]:
     """Open a store and yield its verbs. At the end of the block, stop the background work and close the store.
 
-    `overrides` are settings by name (`home=…`, `space=…`); `now`, `embedder` and `llm` replace the clock and the
-    configured models (a string is the setting). `what` is the purpose shown to other processes. Raises InvalidInput
+    `overrides` are settings by name (`home=…`, `space=…`); `now`, `embedder` and `llm` replace the store's clock and
+    the configured models (a string is the setting). `what` is the purpose shown to other processes. Raises InvalidInput
     for invalid settings, StoreUnavailable if the store cannot be opened.
+
+    With the setting `server`, the verbs are those that a server offers to other machines (`service.remote`).
     """
-    build = partial(_build, settings, overrides, now or (lambda: datetime.now(UTC)), embedder, llm, what)
+    names = {"embedder": embedder, "llm": llm}
+    overrides |= {name: value for name, value in names.items() if isinstance(value, str)}
+    chosen = await anyio.to_thread.run_sync(_choose_settings, settings, overrides)
+    if (access := chosen.server_access()) is not None:
+        module = await anyio.to_thread.run_sync(import_module, "mcp_memory.service.remote.memory")
+        async with module.open_remote(chosen, access) as remote:
+            yield remote
+        return
+    models = [None if isinstance(value, str) else value for value in names.values()]
+    build = partial(_build, chosen, now, *models, what)
     parts = await anyio.to_thread.run_sync(build)
     try:
         memory, personal = Memory(parts), parts.settings.personal_space
@@ -113,15 +126,26 @@ async def open_memory(
             await anyio.to_thread.run_sync(_close, parts)
 
 
+def _choose_settings(settings: Settings | None, overrides: dict[str, Any]) -> Settings:
+    """Return the settings with overrides, by default those of the environment. Raises InvalidInput if wrong."""
+    if settings is None or overrides:
+        base = settings.model_dump(exclude_unset=True) if settings else {}
+        settings = load_settings(**{**base, **overrides})
+    safe_name(settings.space, what="space")
+    safe_name(settings.personal_space, what="space")
+    require_home(settings)
+    return settings
+
+
 def _build(
-    settings: Settings | None,
-    overrides: dict[str, Any],
-    now: Callable[[], datetime],
-    embedder: Embedder | str | None,
-    llm: LLM | str | None,
+    settings: Settings,
+    now: Callable[[], datetime] | None,
+    embedder: Embedder | None,
+    llm: LLM | None,
     what: str,
 ) -> Parts:
     """Open the store, load the configured models and start the background threads."""
+    from mcp_memory.core import audit
     from mcp_memory.core.process_registry import register
     from mcp_memory.core.telemetry import with_spans
     from mcp_memory.core.token_counts import token_counter
@@ -136,16 +160,6 @@ def _build(
     from mcp_memory.shortterm.chunks import index_next
     from mcp_memory.store.usage_ledger import StoreLedger
 
-    if isinstance(embedder, str):
-        overrides, embedder = {**overrides, "embedder": embedder}, None
-    if isinstance(llm, str):
-        overrides, llm = {**overrides, "llm": llm}, None
-    if settings is None or overrides:
-        base = settings.model_dump(exclude_unset=True) if settings else {}
-        settings = load_settings(**{**base, **overrides})
-    safe_name(settings.space, what="space")
-    safe_name(settings.personal_space, what="space")
-    require_home(settings)
     embedder = with_spans(embedder or make_embedder(settings), "embed")
     others = (
         {}
@@ -162,6 +176,8 @@ def _build(
         if process:
             process.close()
         raise
+    now = now or store.clock.now
+    audit.use_clock(now)
     model = MeteredModel(llm, StoreLedger(store), settings, now=now, others=others) if llm else None
     indexing = Indexing(
         store,
@@ -248,7 +264,8 @@ def _open_store(settings: Settings) -> tuple[Store, EmbeddedStore | None]:
         return embedded, embedded
     from mcp_memory.store.postgres.store import open_store as open_postgres
 
-    return with_spans(open_postgres(settings.store, settings.objects), "store"), None
+    database = open_postgres(settings.store, settings.objects, key=settings.store_key, timeout=settings.store_timeout)
+    return with_spans(database, "store"), None
 
 
 def _close(parts: Parts) -> None:

@@ -30,6 +30,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from mcp_memory.store.clock import Clock
 from mcp_memory.store.forgetting import Purge, Purged
 from mcp_memory.store.purge_search import Traces
 from mcp_memory.store.row_types import Row
@@ -140,8 +141,12 @@ class Store(Engine, SearchStore, Protocol):
         """Return the name of the newest step of the schema."""
         ...
 
-    def not_ready(self) -> str | None:
-        """Run a query; return the reason if the store cannot be fully read and written now, else None."""
+    def not_ready(self, *, try_commit: bool = False) -> str | None:
+        """Run a query; return the reason if the store cannot be fully read and written now, else None.
+
+        With `try_commit`, a server also tries whether a commit is confirmed. It takes two seconds at most. Raises
+        StoreUnavailable if the store cannot be used.
+        """
         ...
 
     def on_change(self, heard: Callable[[], None]) -> None:
@@ -164,6 +169,11 @@ class Store(Engine, SearchStore, Protocol):
 
         An engine without files does nothing.
         """
+        ...
+
+    @property
+    def clock(self) -> Clock:
+        """The clock by which rows are dated and deleted: the database's, where several servers use it."""
         ...
 
     @property

@@ -62,8 +62,11 @@ class Appended:
 
     stored: list[Turn]
     duplicates: int
+    session: str
     forgotten: int = 0
     """Turns that were forgotten and sent again."""
+    undistilled: int = 0
+    """Turns of the space that no extraction has read, if they were to be counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -801,9 +804,6 @@ class Saved:
     saved_later: int
     spent_later: int
 
-
-RECALLS = "recalls"
-"""The topic of the log of recalls in the change feed."""
 
 RecallHow = Literal["recall", "prompt", "start"]
 """Who recalled: a caller on request, or a program before a prompt or at the start of a conversation."""

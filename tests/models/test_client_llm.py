@@ -361,7 +361,7 @@ def test_when_this_process_is_killed_the_client_is_killed_too(made: Make, home: 
 
 def test_one_question_at_a_time_is_asked_over_all_processes_of_a_home(made: Make, home: Path) -> None:
     client = made("claude-code")
-    home.mkdir()
+    (home / "run").mkdir(parents=True)
     with sole_holder(home, "client") as free:
         assert free
         with pytest.raises(Refused, match="Claude Code is answering another question"):

@@ -19,12 +19,13 @@ _SYNC = b"S\0\0\0\x04"  # the message for which the server sends its answers
 class _Trap:
     """What happens, once, when a client sends `text`.
 
-    `then` runs before that is passed on, when the server has it without the Sync behind it, or when it was answered.
+    `then` runs before that is passed on, when the server has it without the Sync behind it, when it was answered, or
+    when the client has the answer too.
     """
 
     text: bytes
     then: Callable[[], object]
-    when: Literal["before", "unsynced", "answered"]
+    when: Literal["before", "unsynced", "answered", "delivered"]
     skip: int = 0
 
 
@@ -57,6 +58,11 @@ class Proxy:
     _traps: list[_Trap] = field(default_factory=list[_Trap])
     _listener: socket.socket | None = None
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it accepts connections."""
+        return self._listener is not None
+
     def url(self, url: str) -> str:
         """Return the URL of a database on the server as one through this proxy."""
         return url.replace(f":{self.server_port}/", f":{self.port}/")
@@ -73,6 +79,19 @@ class Proxy:
     def cut_after(self, text: bytes, then: Callable[[], object] = lambda: None, *, skip: int = 0) -> None:
         """Cut it when the server has answered: the client never gets the answer. `then` runs before the cut."""
         self._traps.append(_Trap(text, then, "answered", skip))
+
+    def fail_after(self, text: bytes, *, skip: int = 0) -> None:
+        """Refuse and cut all connections when a client that sends `text` has its answer."""
+
+        def fail() -> None:
+            self.refuse()
+            self.cut()
+
+        self._traps.append(_Trap(text, fail, "delivered", skip))
+
+    def forget_traps(self) -> None:
+        """Remove the traps that nobody has sprung."""
+        self._traps.clear()
 
     def hold_sync_after(self, text: bytes, then: Callable[[], object]) -> None:
         """Pass on `text` without the Sync behind it, and run `then`; the client gets what the server sends meanwhile."""
@@ -130,7 +149,7 @@ class Proxy:
                     link.server.sendall(first)
                     trap.then()
                     data = sync + rest
-                case "answered":
+                case "answered" | "delivered":
                     link.sprung = trap  # what is sent in a pipeline is answered later
                 case None:
                     pass
@@ -143,6 +162,8 @@ class Proxy:
                 if self.pooling:
                     data = _PROCESS.sub(lambda found: found[1] + b"\0\0\0\7", data)
                 if link.sprung is not None:
+                    if link.sprung.when == "delivered":
+                        link.client.sendall(data)
                     link.sprung.then()
                     break
                 link.client.sendall(data)

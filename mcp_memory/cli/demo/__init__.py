@@ -38,6 +38,8 @@ def run(home: Path | None = None, *, full: bool = False) -> None:
     from mcp_memory.cli.demo import full as whole
     from mcp_memory.cli.demo import short
 
+    for name in ("MCP_MEMORY_STORE", "MCP_MEMORY_SERVER"):  # the user's own memory
+        os.environ.pop(name, None)
     chosen = empty_home(default_home() if home is None else home)
     began = time.perf_counter()
     anyio.run(whole.play if full else short.play, chosen)

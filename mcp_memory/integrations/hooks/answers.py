@@ -33,10 +33,9 @@ from mcp_memory.integrations.hooks.events import (
     output_answer,
     recording_notice,
 )
-from mcp_memory.integrations.hooks.following import AFTER_A_TURN, AT_THE_END, LogFollower
+from mcp_memory.integrations.hooks.following import AFTER_A_TURN, AT_THE_END, LogFollower, store_handed_over
 from mcp_memory.integrations.hooks.transcripts import recalled_before
 from mcp_memory.integrations.importers.agent_logs import extract_summary
-from mcp_memory.integrations.importers.conversations import store_conversation
 from mcp_memory.integrations.importers.log_lines import summary_id
 from mcp_memory.integrations.project_files import store_project_files
 from mcp_memory.longterm.attachments import typed_text
@@ -96,7 +95,13 @@ async def recall_beyond_context(
 
 
 async def warm_up(memory: Memory) -> None:
-    """Load the modules and models for the first prompt and the first large output. Remote models are not called."""
+    """Load the modules and models for the first prompt and the first large output. Remote models are not called.
+
+    A server has loaded its own: it is asked once, so that the connection is there.
+    """
+    if memory.settings.server is not None:
+        await memory.recall_beyond("What is known here?", known="", session="none", is_rehearsal=True)
+        return
     await anyio.to_thread.run_sync(_load_lazily, memory.settings.tokenizer)
     if memory.settings.embedder.startswith(_LOCAL):
         await memory.recall_beyond("What is known here?", known="", session="none", is_rehearsal=True)
@@ -135,10 +140,14 @@ _GROWN = 50  # logs that are checked for growth
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookAnswer:
-    """The answer to a client; `shown_text` is the text that the model has seen once the answer has arrived."""
+    """The answer to a client; `shown_text` is the text that the model has seen once the answer has arrived.
+
+    `missed` says, without any contents, why there is none; the hook records it.
+    """
 
     json: dict[str, Any] | None = None
     shown_text: str = ""
+    missed: str = ""
 
 
 class Conversations:
@@ -170,6 +179,7 @@ class Conversations:
                 text = await recall_beyond_context(
                     await self._memory(), event.session, typed, project=await _project_of(event), shown=shown
                 )
+                self.following.retry_soon()  # the memory is there
                 return self._answer_with_text(event, text)
             case "tool":
                 answer = self._answer_with_text(event, "")
@@ -255,7 +265,7 @@ class Conversations:
             if is_first:
                 await warm_up(memory)
                 await self._follow_grown(memory)
-            if event.folder:
+            if event.folder and memory.settings.server is None:
                 await store_project_files(memory, Path(event.folder), client=event.client, log=event.log)
         except McpMemoryError as error:
             logger.warning("at the start: %s", error)
@@ -281,11 +291,14 @@ class Conversations:
             await self.following.schedule(note, delays)
             return
         if event.transcript is not None:
-            async with self.following.storing:
-                memory = await self._memory()
-                await store_conversation(memory, event.client, event.session, event.transcript)
-                if project := await _project_of(event):
-                    await memory.note_project(event.session, project)
+            try:
+                async with self.following.storing:
+                    await store_handed_over(
+                        await self._memory(), event.client, event.session, event.transcript, folder=event.folder
+                    )
+            except McpMemoryError:  # the client keeps it in a store that is not read here
+                await self.following.queue_conversation(event, flushed=flushed)
+                raise
         if flushed:
             await (await self._memory()).flush(event.session)
 

@@ -1,7 +1,8 @@
 """The process that a client runs at an event: asks the hook daemon, or answers itself, and never fails.
 
 It sends one question and waits for one answer, within a time limit. A start or a prompt that gets none is answered
-here, from the store and by words alone (`own_answers`); a prompt does not even wait for a daemon to start. Events that
+here, from the store and by words alone (`own_answers`); a prompt does not even wait for a daemon to start. Where the
+memory is on a server, a prompt without a daemon asks it once (`server_answers`). Events that
 only capture are acknowledged once noted, and processed by the daemon later; without a daemon, the hook leaves a note
 (which conversation, which log, none of its words) for the next one. If there is no answer at all, nothing is printed
 and the user's work continues. How it ended is recorded (`core.hook_outcomes`).
@@ -21,7 +22,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from io import BufferedRWPair
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from mcp_memory.core.config_file import PREFIX, read_config
 from mcp_memory.core.errors import InvalidInput
@@ -32,6 +33,7 @@ from mcp_memory.integrations.clients.description import Kind, hooks_described
 from mcp_memory.integrations.hooks import kind_of
 from mcp_memory.integrations.hooks.daemon_files import (
     ACKNOWLEDGED,
+    MAX_HEAD,
     PROTOCOL,
     DaemonEndpoint,
     DaemonFiles,
@@ -109,7 +111,7 @@ def answer(files: DaemonFiles, event: str, client: str, payload: bytes) -> Reply
     starts_daemon = False
     try:
         content = _ask(files, question, began + limit)
-        if content is None and kind == "prompt" and _is_embedded(files):
+        if content is None and kind == "prompt" and _place(files) != "database":
             starts_daemon = True
             raise _NoAnswer("the daemon did not run")
         if content is None:
@@ -118,8 +120,17 @@ def answer(files: DaemonFiles, event: str, client: str, payload: bytes) -> Reply
         return Reply(content, "daemon")
     except _NoAnswer as error:
         cause = str(error)
-    if starts_daemon or (kind in _ANSWERED and _is_embedded(files)):
+    place = _place(files) if kind in _ANSWERED else ""
+    if place == "server" and starts_daemon:
         gc.disable()  # this process ends soon
+        try:
+            from mcp_memory.integrations.hooks.server_answers import server_answer
+
+            return Reply(server_answer(files, client, event, payload, began + limit), "server", cause, starts_daemon)
+        except Exception as error:  # noqa: BLE001 the user's work must continue
+            cause = f"{cause}, and {getattr(error, 'cause', f'asking the server failed ({type(error).__name__})')}"
+    if place == "file":
+        gc.disable()
         try:
             from mcp_memory.integrations.hooks.own_answers import own_answer
 
@@ -131,12 +142,15 @@ def answer(files: DaemonFiles, event: str, client: str, payload: bytes) -> Reply
     return Reply(b"", "nothing", cause, starts_daemon)
 
 
-def _is_embedded(files: DaemonFiles) -> bool:
-    """Return whether the memory is a file in the home, by the settings; also if `config.toml` cannot be read."""
+def _place(files: DaemonFiles) -> Literal["file", "server", "database"]:
+    """Return where the memory is, by the settings; a file of the home also if `config.toml` cannot be read."""
     try:
-        return not (os.environ.get(f"{PREFIX}STORE") or read_config(files.home).get("store"))
+        config = read_config(files.home)
     except InvalidInput:
-        return True
+        config = {}
+    if os.environ.get(f"{PREFIX}SERVER") or config.get("server"):
+        return "server"
+    return "database" if os.environ.get(f"{PREFIX}STORE") or config.get("store") else "file"
 
 
 def _leave_note(files: DaemonFiles, client: str, payload: bytes, *, flushed: bool) -> None:
@@ -197,9 +211,10 @@ def _exchange(stream: BufferedRWPair, question: bytes, limit: float) -> bytes:
         stream.write(b"%d\n" % len(question))
         stream.write(question)
         stream.flush()
-        length = int(stream.readline(20))
+        head, _, cause = stream.readline(MAX_HEAD).decode("utf-8", "replace").strip().partition(" ")
+        length = int(head)
         if length < 0:
-            raise _NoAnswer("the daemon was busy or failed, see hooks.log")
+            raise _NoAnswer(cause)
         reply = stream.read(length)
     except TimeoutError:
         raise _NoAnswer(f"the daemon did not answer within {limit:.1f} s") from None
@@ -262,12 +277,13 @@ def end_daemons(home: Path) -> None:
 
 
 def start_if_used(home: Path | None, space: str | None) -> None:
-    """Start the daemon in the background if hooks with these settings were answered before, and the store is a file.
+    """Start the daemon in the background if hooks with these settings were answered before.
 
-    A server calls this as it starts, because clients start their servers before the first prompt.
+    Does nothing if the memory is in PostgreSQL. A server calls this as it starts, because clients start their servers
+    before the first prompt.
     """
     files = daemon_files(home, space)
-    if files is not None and files.lock.exists() and _is_embedded(files):
+    if files is not None and files.lock.exists() and _place(files) != "database":
         start_in_background(files)
 
 

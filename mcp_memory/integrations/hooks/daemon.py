@@ -22,14 +22,15 @@ from functools import partial
 import anyio.to_thread
 
 from mcp_memory import __version__
-from mcp_memory.core.config import load_settings
-from mcp_memory.core.errors import HomeGone, McpMemoryError, StoreUnavailable
+from mcp_memory.core.config import Settings, load_settings
+from mcp_memory.core.errors import HomeGone, McpMemoryError, ServerAway, ServerRefused, StoreUnavailable
 from mcp_memory.core.logs import SafeText
 from mcp_memory.core.regular_files import OpenedFolder, remove_own
 from mcp_memory.integrations.hooks import Kind
 from mcp_memory.integrations.hooks.answers import Conversations, HookAnswer
 from mcp_memory.integrations.hooks.daemon_files import (
     ACKNOWLEDGED,
+    MAX_HEAD,
     NO_ANSWER,
     PROTOCOL,
     DaemonEndpoint,
@@ -100,6 +101,8 @@ _FINISHING_S = 30.0
 _PROVING_S = 2.0
 _WAITING_S: Mapping[Kind, float] = {"start": 2.8, "prompt": 2.8, "tool": 7.8}
 """Seconds until an answer is late: a little less than the hook waits at most."""
+_SERVER_S = 1.0
+"""The same at a prompt where the memory is on a server: the hook has no other way to answer."""
 _NOTING_S = 0.2
 """The same for other hooks, which wait only until the pending log is noted."""
 _MAX_QUESTION = 2**28
@@ -127,9 +130,13 @@ class HookDaemon:
         self._token = secrets.token_hex(16)
         self._ending = asyncio.Event()
         self._heard = time.monotonic() - silent
-        self._idle_s = _idle_seconds(files)
+        settings = _settings(files)
+        self._idle_s = 3600 * settings.hooks_idle_hours
+        self._waiting_s = {**_WAITING_S, "prompt": _SERVER_S} if settings.server else _WAITING_S
+        self._memory_name = "the server" if settings.server else "the memory"
         self._overdue = set[asyncio.Task[HookAnswer]]()
         self._conversations = Conversations(store.memory, files)
+        self._last_cause = ""
 
     async def run(self) -> None:
         following = asyncio.create_task(self._conversations.following.run())
@@ -212,11 +219,12 @@ class HookDaemon:
         self._heard = time.monotonic()
         event = await anyio.to_thread.run_sync(_parse_question, question)
         answer = HookAnswer() if event is None else await self._answer_in_time(event)
-        reply = json.dumps(answer.json).encode() if answer and answer.json else b""
+        reply = json.dumps(answer.json).encode() if answer.json else b""
         try:
-            writer.write(NO_ANSWER if answer is None else b"%d\n" % len(reply) + reply)
+            missed = NO_ANSWER % answer.missed.encode()[: MAX_HEAD - 10]
+            writer.write(missed if answer.missed else b"%d\n" % len(reply) + reply)
             await writer.drain()
-            if event is not None and answer and event.kind in ("start", "prompt"):
+            if event is not None and not answer.missed and event.kind in ("start", "prompt"):
                 async with asyncio.timeout(_PROVING_S):
                     if await reader.readexactly(len(ACKNOWLEDGED)) == ACKNOWLEDGED:
                         self._conversations.note_delivered(event, answer)
@@ -226,44 +234,51 @@ class HookDaemon:
         if event is not None and event.kind in ("start", "prompt"):
             self._conversations.forget_shown(event)
 
-    async def _answer_in_time(self, event: HookEvent) -> HookAnswer | None:
-        """Return the answer if it is ready while its hook waits, else None; the work then continues.
+    async def _answer_in_time(self, event: HookEvent) -> HookAnswer:
+        """Return the answer if it is ready while its hook waits, else one that was missed; the work then continues.
 
-        None too if it failed. While earlier work is late, tool outputs are not processed at all.
+        Missed too if it failed. While earlier work is late, tool outputs are not processed at all.
         """
         if event.kind == "tool" and self._overdue:
-            return None  # the store is too slow now
+            return HookAnswer(missed=f"{self._memory_name} is too slow now")
         task = asyncio.create_task(self._conversations.answer(event))
-        await asyncio.wait({task}, timeout=_WAITING_S.get(event.kind, _NOTING_S))
+        seconds = self._waiting_s.get(event.kind, _NOTING_S)
+        await asyncio.wait({task}, timeout=seconds)
         if not task.done():
             self._overdue.add(task)
             task.add_done_callback(partial(self._on_late_answer, event))
-            return None if event.kind in _WAITING_S else HookAnswer()
+            late = f"{self._memory_name} did not answer within {seconds:.1f} s"
+            return HookAnswer(missed=late) if event.kind in self._waiting_s else HookAnswer()
         return self._result_of(event, task)
 
     def _on_late_answer(self, event: HookEvent, task: asyncio.Task[HookAnswer]) -> None:
         self._overdue.discard(task)
         self._result_of(event, task)
 
-    def _result_of(self, event: HookEvent, task: asyncio.Task[HookAnswer]) -> HookAnswer | None:
+    def _result_of(self, event: HookEvent, task: asyncio.Task[HookAnswer]) -> HookAnswer:
         if task.cancelled():
-            return None
+            return HookAnswer(missed="the daemon ended")
         match task.exception():
             case None:
                 return task.result()
+            case ServerAway() | ServerRefused() as error:
+                if error.cause != self._last_cause:  # each cause once: it is recorded for each prompt
+                    logger.warning("%s: %s", SafeText(event.name), error)
+                self._last_cause = error.cause
+                return HookAnswer(missed=error.cause)
             case McpMemoryError() as error:
                 logger.warning("%s: %s", SafeText(event.name), error)
             case error:
                 logger.error("%s failed, by a fault of this program", SafeText(event.name), exc_info=error)
-        return None
+        return HookAnswer(missed="the daemon failed, see hooks.log")
 
 
-def _idle_seconds(files: DaemonFiles) -> float:
-    """Return the setting `hooks_idle_hours` in seconds; its default if the settings are wrong, which answers report."""
+def _settings(files: DaemonFiles) -> Settings:
+    """Return the settings, or the defaults if they are wrong, which answers report."""
     try:
-        return 3600 * load_settings(home=files.home, space=files.space).hooks_idle_hours
+        return load_settings(home=files.home, space=files.space)
     except McpMemoryError:
-        return 3600 * 12.0
+        return Settings(home=files.home)
 
 
 def _parse_question(question: bytes) -> HookEvent | None:

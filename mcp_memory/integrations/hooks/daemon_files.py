@@ -34,8 +34,10 @@ PROTOCOL = b"mcp-memory-hook/1"
 ACKNOWLEDGED = b"\n"
 """The last byte from a hook: it has received the answer."""
 
-NO_ANSWER = b"-1\n"
-"""In place of an answer's length: the answer is late, or failed."""
+NO_ANSWER = b"-1 %b\n"
+"""In place of an answer's length: the answer is late, or failed, with the cause in a few words."""
+MAX_HEAD = 300
+"""Bytes of the line with the length or the cause."""
 
 _MAX_CONFIG = 2**20
 
@@ -203,6 +205,31 @@ def pending_logs(files: DaemonFiles) -> list[PendingLog]:
     return notes
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingLogs:
+    """How many conversations of a home have turns that are not stored yet, and since when; None if there are none."""
+
+    count: int
+    since: datetime | None
+
+    def sentence(self) -> str:
+        """Return the queue as a sentence, empty if nothing waits for longer than a log normally does."""
+        if self.since is None or datetime.now() - self.since < _USUAL:
+            return ""
+        what = "1 conversation waits" if self.count == 1 else f"{self.count:,} conversations wait"
+        return f"{what} to be stored since {self.since:%Y-%m-%d %H:%M}"
+
+
+def waiting_logs(home: Path) -> WaitingLogs:
+    """Return the queue of all spaces of a home, in local time."""
+    times: list[float] = []
+    for file in (hooks_folder(home) / "waiting").glob("*.json"):
+        with suppress(OSError):
+            times.append(file.stat().st_mtime)
+    return WaitingLogs(count=len(times), since=datetime.fromtimestamp(min(times)) if times else None)
+
+
+_USUAL = timedelta(minutes=1)
 _RECENT = timedelta(days=7)
 _MAX_LOG = 2**24
 _ENTRY = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),\d{3} (?:WARNING|ERROR) [\w.]+: (.*)")

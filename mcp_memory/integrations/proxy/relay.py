@@ -13,7 +13,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeGuard, cast
@@ -41,6 +41,7 @@ from mcp_memory.integrations.proxy.stdio import (
 
 if TYPE_CHECKING:
     from mcp_memory.core.config import Settings
+    from mcp_memory.core.server_address import ServerAccess
     from mcp_memory.integrations.proxy.http_server import HttpServer
 
 logger = logging.getLogger(__name__)
@@ -66,9 +67,9 @@ class PendingRequest:
 
 
 class Relay:
-    """Relays between a client and a server."""
+    """Relays between a client and a server. Without an `editor`, all answers pass unchanged."""
 
-    def __init__(self, client: StdioClient, server: ServerProcess | HttpServer, editor: Editor) -> None:
+    def __init__(self, client: StdioClient, server: ServerProcess | HttpServer, editor: Editor | None) -> None:
         self._client = client
         self._server = server
         self._editor = editor
@@ -141,8 +142,9 @@ class Relay:
                 return self._cancel(key_of(params.get("requestId")))
             case "tools/call":
                 name, arguments = params.get("name"), params.get("arguments")
-                if wire.has_id(message) and self._editor.is_expand_call(name, arguments):
-                    await self._start_expanding(message, str(name), arguments, tasks)
+                editor = self._editor
+                if editor is not None and wire.has_id(message) and editor.is_expand_call(name, arguments):
+                    await self._start_expanding(editor, message, str(name), arguments, tasks)
                     return True
                 self._note(message, call=ProxiedCall(str(name), arguments, message.get("id"), self._client_name))
             case _:
@@ -162,7 +164,9 @@ class Relay:
             scope.cancel()
         return scope is not None
 
-    async def _start_expanding(self, request: Message, name: str, arguments: object, tasks: TaskGroup) -> None:
+    async def _start_expanding(
+        self, editor: Editor, request: Message, name: str, arguments: object, tasks: TaskGroup
+    ) -> None:
         """Begin to answer a call of the added tool; an id that is in use already gets an error."""
         key = key_of(request["id"])
         if key in self._expanding:
@@ -170,13 +174,13 @@ class Relay:
             await self._send(wire.failure(request["id"], text, wire.INVALID_REQUEST))
             return
         self._expanding[key] = anyio.CancelScope()
-        tasks.start_soon(self._expand, key, request, name, arguments)
+        tasks.start_soon(self._expand, editor, key, request, name, arguments)
 
-    async def _expand(self, key: str, request: Message, name: str, arguments: object) -> None:
+    async def _expand(self, editor: Editor, key: str, request: Message, name: str, arguments: object) -> None:
         """Answer a call of the added tool."""
         try:
             with self._expanding[key]:
-                result = await self._editor.open(name, arguments)
+                result = await editor.open(name, arguments)
                 meta = request["params"].get("_meta")
                 if isinstance(meta, dict) and f"{_META}protocolVersion" in meta:
                     result["resultType"] = "complete"
@@ -258,29 +262,30 @@ class Relay:
         elif self._is_second(message):
             return
         request = self._match_request(message)
-        if request is None or isinstance(message, list):
+        editor = self._editor
+        if request is None or isinstance(message, list) or editor is None:
             await self._send(line + b"\n")
             return
         result = message.get("result")
         if isinstance(result, dict) and (name := _name_in(cast("Message", result), "serverInfo")):
-            self._editor.set_server_name(name)
+            editor.set_server_name(name)
         if request.call is None or len(line) > LARGE_LINE:
-            await self._edit(line, message, request)
+            await self._edit(editor, line, message, request)
         else:
             await self._slots.acquire()
-            editing.start_soon(self._edit_beside, line, message, request)
+            editing.start_soon(self._edit_beside, editor, line, message, request)
 
-    async def _edit(self, line: bytes, message: Message, request: PendingRequest) -> None:
+    async def _edit(self, editor: Editor, line: bytes, message: Message, request: PendingRequest) -> None:
         try:
-            edited = await self._editor.edit(message, request.method, request.call)
+            edited = await editor.edit(message, request.method, request.call)
         except Exception:
             logger.exception("an answer to %s passes as it is", request.method)  # a bug of ours
             edited = None
         await self._send(edited or line + b"\n")
 
-    async def _edit_beside(self, line: bytes, message: Message, request: PendingRequest) -> None:
+    async def _edit_beside(self, editor: Editor, line: bytes, message: Message, request: PendingRequest) -> None:
         try:
-            await self._edit(line, message, request)
+            await self._edit(editor, line, message, request)
         finally:
             self._slots.release()
 
@@ -385,6 +390,26 @@ async def _wrap(options: WrapOptions, settings: Callable[[], Settings]) -> int:
         tasks = await stack.enter_async_context(anyio.create_task_group())
         tasks.start_soon(_forward_signals, server)
         code = await Relay(StdioClient(), server, Editor(keeper, offers_tool=options.offers_tool)).run()
+        tasks.cancel_scope.cancel()
+        return code
+    raise AssertionError("unreachable")
+
+
+def forward(access: ServerAccess) -> int:
+    """Relay between the memory's server and our standard input and output, unchanged, until the client has ended.
+
+    Return the exit code. Raises Refused without a token.
+    """
+    set_up(prefix="mcp-memory serve: ")
+    return anyio.run(_forward, access.address.url, access.headers())
+
+
+async def _forward(url: str, headers: Mapping[str, str]) -> int:
+    from mcp_memory.integrations.proxy.http_server import connect
+
+    async with connect(url, headers) as server, anyio.create_task_group() as tasks:
+        tasks.start_soon(_forward_signals, server)
+        code = await Relay(StdioClient(), server, None).run()
         tasks.cancel_scope.cancel()
         return code
     raise AssertionError("unreachable")

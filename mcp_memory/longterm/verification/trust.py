@@ -117,12 +117,18 @@ def with_allowed_kind(atom: NewAtom) -> NewAtom:
 
 
 def flag_turns(
-    store: Store, space: str, turns: Sequence[NewTurn], *, at_once: int | None = JUDGED_AT_ONCE
+    store: Store,
+    space: str,
+    turns: Sequence[NewTurn],
+    *,
+    at_once: int | None = JUDGED_AT_ONCE,
+    has_attacks: bool | None = None,
 ) -> list[NewTurn]:
     """Judge incoming turns, and return them with the reasons to quarantine them, if any.
 
     The user may talk of attacks; an attack from tool output is still an attack if the user pasted it. Turns for which
     `at_once` characters (None: no limit) leave no room are marked `UNJUDGED`, and `judge_waiting` judges them later.
+    `has_attacks` is whether the space may have the text of an attack; by default, the space is asked.
     """
     left = at_once
     judged: list[NewTurn] = []
@@ -134,7 +140,7 @@ def flag_turns(
             left = None if left is None else left - size
         else:
             unjudged[place] = replace(turn, held=tuple(dict.fromkeys((*turn.held, UNJUDGED))))
-    flagged = iter(_flag(store, space, judged))
+    flagged = iter(_flag(store, space, judged, has_attacks))
     return [unjudged[place] if place in unjudged else next(flagged) for place in range(len(turns))]
 
 
@@ -153,10 +159,10 @@ def judge_waiting(store: Store, space: str, going_on: Callable[[], bool], *, now
     return bool(waiting)
 
 
-def _flag(store: Store, space: str, turns: Sequence[NewTurn]) -> list[NewTurn]:
+def _flag(store: Store, space: str, turns: Sequence[NewTurn], has_attacks: bool | None) -> list[NewTurn]:
     outputs = [turn.content for turn in turns if turn.role == "tool"]
     may_be_pasted = any(turn.role == "user" for turn in turns) and (
-        outputs or store.read(space, quarantine_rows.may_have_attacks)
+        outputs or (store.read(space, quarantine_rows.may_have_attacks) if has_attacks is None else has_attacks)
     )
 
     def is_pasted(line: str) -> bool:

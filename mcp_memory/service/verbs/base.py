@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial, wraps
 from hashlib import sha256
 from inspect import signature
@@ -67,7 +67,7 @@ def reading(verb: Callable[Concatenate[V, P], T]) -> Callable[Concatenate[V, P],
     @wraps(verb)
     async def run(self: V, /, *args: P.args, **kwargs: P.kwargs) -> T:
         store = self._store  # pyright: ignore[reportPrivateUsage]
-        return await anyio.to_thread.run_sync(partial(store.in_snapshot, verb, self, *args, **kwargs))
+        return await anyio.to_thread.run_sync(lambda: store.in_snapshot(verb, self, *args, **kwargs))
 
     return run
 
@@ -160,6 +160,8 @@ class Parts:
     process: ProcessNote | None
     recall_log: RecallLog
     contexts: RecalledContexts = field(default_factory=RecalledContexts)
+    attacked_spaces: set[str] = field(default_factory=set[str])
+    """Spaces in which this process has seen that they may have the text of an attack."""
 
     def parse_time(
         self, text: str | None, what: str, *, now: datetime | None = None, end: bool = False
@@ -204,6 +206,8 @@ class Verbs:
         self.space = parts.settings.space
         self.session = session
         """The session of calls that name none."""
+        self.earlier_session: str | None = None
+        """The session of such calls before, if all conversations of a client share one."""
         self.personal: Self | None = None
         """The user's personal memory, which is recalled beside this one and gets statements about the user."""
 
@@ -221,7 +225,14 @@ class Verbs:
 
     def of_client(self, client: str) -> Self:
         """Return the same memory for an authenticated client, whose default session changes every day."""
-        return self.under(f"{self._parts.now():%Y-%m-%d}-{sha256(client.encode()).hexdigest()[:8]}")
+        today, name = self._parts.now(), sha256(client.encode()).hexdigest()[:8]
+        other = self.under(f"{today:%Y-%m-%d}-{name}")
+        other.earlier_session = f"{today - timedelta(days=1):%Y-%m-%d}-{name}"
+        return other
+
+    def now(self) -> datetime:
+        """Return the current time by the clock of the store, by which rows are dated. Does not block."""
+        return self._parts.now()
 
     def _session_name(self, name: str | None) -> str:
         if name is None:

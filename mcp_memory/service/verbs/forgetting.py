@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from mcp_memory.core import process_registry
-from mcp_memory.core.errors import InvalidInput, StoreUnavailable
+from mcp_memory.core.errors import InvalidInput, Refused, StoreUnavailable
 from mcp_memory.core.logs import SafeText
 from mcp_memory.core.personal_ids import mark_id
 from mcp_memory.core.secrets.masking import mask, mask_typed
@@ -414,22 +414,28 @@ class ForgettingVerbs(Verbs):
 
         Raises InvalidInput, setting nothing, for a number of days out of range.
         """
+        self._set_retention(self.space, days)
+
+    def _set_retention(self, space: str, days: Mapping[Keeping, int | None]) -> None:
         for what, number in days.items():
             if number is not None and not 1 <= number <= _MAX_DAYS:
                 raise InvalidInput(f"{what} is {number} days; it can be 1 to {_MAX_DAYS:,}, or off.")
         for what, number in days.items():
-            self._store.write(self.space, policy_rows.put_policy, what, number, now=self._parts.now())
+            self._store.write(space, policy_rows.put_policy, what, number, now=self._parts.now())
 
     @in_thread
     def follow_retention(self, *, eager: bool = False) -> list[RetentionRun]:
         """Forget rows older than the policies of the space allow: at most once a day, or now with `eager`.
 
         This can be undone like any forgetting. Only a policy for purging purges, and only rows that a policy forgot:
-        rows that a person forgot are left to that person.
+        rows that a person forgot are left to that person. Raises Refused if the clock of this machine and that of the
+        store differ: one of them is wrong.
         """
         store = self._store
         if not store.read(self.space, policy_rows.list_policies):
             return []
+        if problem := store.clock.problem():
+            raise Refused(problem)
         runs = list[RetentionRun]()
         for policy in store.write(self.space, policy_rows.start_due, now=self._parts.now(), eager=eager):
             took, tombstones = self._apply_policy(policy)

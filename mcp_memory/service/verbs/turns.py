@@ -13,7 +13,8 @@ from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Detail, NewTurn, Recorded, Role, ShownTurns, Turn, TurnResults
 from mcp_memory.service.verbs.base import QueryVectors, Verbs, check_range, in_thread, reading, store_verb
 from mcp_memory.store.sql import importing, turn_rows
-from mcp_memory.store.values import Filters
+from mcp_memory.store.sql.job_rows import MOST_UNDISTILLED
+from mcp_memory.store.values import Appended, Filters
 
 MAX_NEIGHBOURS = 10
 WORTH_DISTILLING = 20  # turns; fewer are not worth the questions
@@ -31,22 +32,45 @@ class TurnVerbs(Verbs):
         oversized turn or a session name that cannot be part of a file name.
         """
         from mcp_memory.longterm.turns import admit
-        from mcp_memory.longterm.verification.trust import flag_turns
 
         name = self._session_name(session)
         admitted = admit(turns)
-        kept = flag_turns(self._store, self.space, admitted.turns)
-        done = self._store.write(self.space, turn_rows.append, name, turn_rows.prepare(kept), now=self._parts.now())
+        done = self._append(name, admitted.turns, earlier=self.earlier_session if session is None else None)
         self._parts.notify_background(len(done.stored))
         return Recorded(
-            session=name,
+            session=done.session,
             stored=[turn.id for turn in done.stored],
             duplicates=done.duplicates,
             emptied=admitted.emptied,
             forgotten=done.forgotten,
             masked=admitted.masked,
-            note=self._undistilled_note(),
+            note=None if self._parts.model is not None else _undistilled_note(done.undistilled),
         )
+
+    def _append(self, session: str, turns: Sequence[NewTurn], *, earlier: str | None) -> Appended:
+        """Judge and store turns in one transaction, which also reads everything that the answer tells."""
+        from mcp_memory.longterm.verification.trust import flag_turns
+
+        def append(has_attacks: bool) -> Appended:
+            judged = flag_turns(self._store, self.space, turns, has_attacks=has_attacks)
+            return self._store.write(
+                self.space,
+                turn_rows.append,
+                session,
+                turn_rows.prepare(judged),
+                now=self._parts.now(),
+                earlier=earlier,
+                needs_history=not has_attacks,
+                is_counting=self._parts.model is None,
+            )
+
+        attacked = self._parts.attacked_spaces
+        if self.space not in attacked:
+            try:
+                return append(has_attacks=False)
+            except turn_rows.HistoryNeeded:
+                attacked.add(self.space)
+        return append(has_attacks=True)
 
     @reading
     def forgotten_among(
@@ -62,13 +86,7 @@ class TurnVerbs(Verbs):
     @reading
     def undistilled(self) -> str | None:
         """Return a note for the connected agent if no model is set and enough turns wait to be worth its questions."""
-        return self._undistilled_note()
-
-    def _undistilled_note(self) -> str | None:
-        waiting = 0 if self._parts.model is not None else self._count_undistilled()
-        if waiting < WORTH_DISTILLING:
-            return None
-        return f"{waiting} turns are not distilled. When the user is done, call distill."
+        return None if self._parts.model is not None else _undistilled_note(self._count_undistilled())
 
     @reading
     def conversation_search(
@@ -153,3 +171,10 @@ class TurnVerbs(Verbs):
         if not turns:
             raise NotFound(f"There is no turn {one_line(turn, 20)} in this space.")
         return is_intact(turns[0])
+
+
+def _undistilled_note(waiting: int) -> str | None:
+    if waiting < WORTH_DISTILLING:
+        return None
+    count = f"{waiting}" if waiting < MOST_UNDISTILLED else f"{MOST_UNDISTILLED:,} or more"
+    return f"{count} turns are not distilled. When the user is done, call distill."

@@ -6,6 +6,7 @@
 | `database` | transactions and their retries |
 | `pool` | connections, lent to threads |
 | `connection` | converts values and rows to the form that `store.sql` uses |
+| `clock` | the time of the database, by which rows are dated and deleted |
 | `notifications` | NOTIFY and LISTEN: announces commits to other servers at once |
 | `commits` | finds out whether a transaction was committed if its COMMIT was not answered |
 | `failures` | translates errors of the server and of connections; each names the next step |

@@ -20,13 +20,17 @@ import psycopg
 from psycopg import errors, sql
 
 from mcp_memory.core.errors import InvalidInput, NewerHome, Refused, StoreUnavailable
+from mcp_memory.store.postgres import row_security
+from mcp_memory.store.postgres.access import enter_as_owner
 from mcp_memory.store.postgres.connection import PostgresConnection
-from mcp_memory.store.postgres.schema import EVERY, create_tables, run_statements
+from mcp_memory.store.postgres.deadlines import lift_deadlines
+from mcp_memory.store.postgres.schema import EVERY, QUOTAS, create_tables, run_statements
 from mcp_memory.store.sql import keying, schema
 from mcp_memory.store.sql.transaction import HomeTransaction
 
 Connection = psycopg.Connection[Any]
-Phase = Literal["expand", "backfill", "contract"]
+Phase = Literal["expand", "backfill", "contract", "set"]
+"""Phases of steps; the settings of the database are `set`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +62,7 @@ def _key_identifiers(con: Connection) -> None:
 def _key_late_identifiers(con: Connection) -> bool:
     """Replace the plain hashes that programs of the older version have written since."""
     tx = HomeTransaction(PostgresConnection(con))
-    tx.run("SELECT set_config('mcp_memory.space', ?, true)", EVERY)
+    enter_as_owner(con)
     keying.key_identifiers(tx)
     return False
 
@@ -71,11 +75,19 @@ def _add_projects(con: Connection) -> None:
     run_statements(con, (schema.PROJECTS,))
 
 
+def _add_quotas(con: Connection) -> None:
+    run_statements(con, (schema.QUOTAS,))
+    con.execute(QUOTAS.encode())
+    con.execute("SELECT keep_to_space('quota')")
+
+
 STEPS: list[Step] = [
     Step(name="0001-baseline", expand=create_tables),
     Step(name="0002-keyed-identifiers", expand=_key_identifiers, backfill=_key_late_identifiers),
     Step(name="0003-labels", expand=_add_labels),
     Step(name="0004-projects", expand=_add_projects),
+    Step(name="0005-proofs", expand=row_security.expand, contract=row_security.contract),
+    Step(name="0006-quotas", expand=_add_quotas),
 ]
 
 _NEW_TABLE = """
@@ -91,7 +103,10 @@ _SETTINGS = {
     "jit": "off",  # for queries of some milliseconds it takes longer to begin
     "max_parallel_workers_per_gather": "0",  # so do other processes, and the processors have other searches to do
 }
-"""Settings of the database, where a pooler cannot drop them; settings that its owner has changed are kept."""
+"""Settings of the database, where a pooler cannot drop them; settings that its owner has changed are kept.
+
+A dump does not contain them, so `migrate` sets those that are missing, and `doctor` reports them.
+"""
 
 
 def application_name() -> str:
@@ -128,7 +143,7 @@ def expand_schema(con: Connection) -> str | None:
 
 
 def migrate(con: Connection, *, contract: bool = False) -> Iterator[tuple[str, Phase]]:
-    """Run the unfinished phases of all steps, and yield each phase when it is done.
+    """Run the unfinished phases of all steps, set missing settings, and yield each when it is done.
 
     With `contract`, older versions are refused from then on; raises Refused if an older version is connected.
     """
@@ -137,6 +152,8 @@ def migrate(con: Connection, *, contract: bool = False) -> Iterator[tuple[str, P
     for step in STEPS:
         if step.name not in before:
             yield step.name, "expand"
+    if _in_turn(con, set_settings):
+        yield "settings", "set"
     for step in STEPS:
         if step.backfill is not None and not _is_done(con, step, "backfill"):
             while _in_turn(con, step.backfill):
@@ -150,26 +167,45 @@ def migrate(con: Connection, *, contract: bool = False) -> Iterator[tuple[str, P
             yield step.name, "contract"
 
 
+def require_role(con: Connection, role: str) -> None:
+    """Raise InvalidInput if a role does not exist."""
+    if con.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (role,)).fetchone() is None:
+        raise InvalidInput(f"There is no user {role} in PostgreSQL. Create it with `createuser {role}`.")
+
+
+_GRANTS = """
+    WITH owner AS (SELECT relowner AS id FROM pg_class WHERE oid = 'migration'::regclass),
+        of_extensions AS (SELECT classid, objid FROM pg_depend WHERE deptype = 'e')
+    SELECT format('GRANT USAGE ON SCHEMA %%I TO %%I', current_schema(), %(role)s::text)
+    UNION ALL
+    SELECT format(
+        CASE relkind WHEN 'S' THEN 'GRANT USAGE ON SEQUENCE %%s TO %%I'
+            ELSE 'GRANT SELECT, INSERT, UPDATE, DELETE ON %%s TO %%I' END, oid::regclass, %(role)s::text)
+    FROM pg_class
+    WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p', 'S')
+        AND relowner = (SELECT id FROM owner) AND ('pg_class'::regclass, oid) NOT IN (SELECT * FROM of_extensions)
+    UNION ALL
+    SELECT format('GRANT EXECUTE ON FUNCTION %%s TO %%I', oid::regprocedure, %(role)s::text)
+    FROM pg_proc
+    WHERE pronamespace = current_schema()::regnamespace AND prokind = 'f'
+        AND proowner = (SELECT id FROM owner) AND ('pg_proc'::regclass, oid) NOT IN (SELECT * FROM of_extensions)
+    UNION ALL
+    SELECT format('ALTER DEFAULT PRIVILEGES FOR ROLE %%s IN SCHEMA %%I GRANT %%s TO %%I', id::regrole, current_schema(),
+        rights, %(role)s::text)
+    FROM owner, unnest(ARRAY['SELECT, INSERT, UPDATE, DELETE ON TABLES', 'USAGE ON SEQUENCES']) rights
+    UNION ALL
+    SELECT format('REVOKE INSERT, UPDATE, DELETE ON migration FROM %%I', %(role)s::text)
+"""
+
+
 def grant(con: Connection, role: str) -> None:
     """Grant a role the rights of a server: to read and write rows, but not to change the schema.
 
-    Raises InvalidInput if the role does not exist.
+    They are granted for what the owner of our tables has in our schema: nothing of another user or of an extension.
     """
-    if con.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (role,)).fetchone() is None:
-        raise InvalidInput(f"There is no user {role} in PostgreSQL. Create it with `createuser {role}`.")
-    row = con.execute("SELECT current_schema()").fetchone() or ("public",)
-    user, schema = sql.Identifier(role), sql.Identifier(row[0])
-    with con.transaction():
-        for statement in (
-            "GRANT USAGE ON SCHEMA {1} TO {0}",
-            "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {1} TO {0}",
-            "GRANT USAGE ON ALL SEQUENCES IN SCHEMA {1} TO {0}",
-            "GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA {1} TO {0}",
-            "ALTER DEFAULT PRIVILEGES IN SCHEMA {1} GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO {0}",
-            "ALTER DEFAULT PRIVILEGES IN SCHEMA {1} GRANT USAGE ON SEQUENCES TO {0}",
-            "REVOKE INSERT, UPDATE, DELETE ON migration FROM {0}",
-        ):
-            con.execute(sql.SQL(statement).format(user, schema))
+    with _alone(con):
+        for (statement,) in con.execute(_GRANTS, {"role": role}).fetchall():
+            con.execute(statement.encode())
 
 
 def _done(con: Connection) -> list[str]:
@@ -187,7 +223,7 @@ def _is_done(con: Connection, step: Step, phase: Phase) -> bool:
 def _alone(con: Connection) -> Generator[None]:
     """Open a transaction that excludes other migrating programs and has no time limit."""
     with con.transaction():
-        con.execute("SET LOCAL statement_timeout = 0")
+        lift_deadlines(con)
         con.execute("SELECT pg_advisory_xact_lock(hashtextextended('mcp-memory migration', 0))")
         yield
 
@@ -206,22 +242,48 @@ def _expand(con: Connection) -> None:
                 step.expand(con)
                 con.execute("INSERT INTO migration VALUES (%s, 1, %s)", (step.name, step.min_writer))
         if not done:
+            for step in STEPS:
+                if step.contract is not None:  # no older server uses a new database
+                    _contract(con, step)
             set_settings(con)
 
 
-def set_settings(con: Connection) -> None:
-    """Apply `_SETTINGS`, except settings that the database has already, if this user owns it.
+def set_settings(con: Connection) -> bool:
+    """Set the missing settings if this user owns the database; return whether any was set.
 
     A copy of a database needs this too, because it lacks the settings of the original.
     """
     owns = con.execute(
         "SELECT pg_has_role(datdba, 'USAGE') FROM pg_database WHERE datname = current_database()"
     ).fetchone()
-    for name, value in _SETTINGS.items() if owns == (True,) else ():
-        unset = con.execute("SELECT reset_val = boot_val FROM pg_settings WHERE name = %s", (name,)).fetchone()
-        if unset == (True,):
-            database = sql.Identifier(con.info.dbname)
-            con.execute(sql.SQL("ALTER DATABASE {} SET {} = {}").format(database, sql.Identifier(name), value))
+    missing = missing_settings(con) if owns == (True,) else {}
+    for name, value in missing.items():
+        database = sql.Identifier(con.info.dbname)
+        con.execute(sql.SQL("ALTER DATABASE {} SET {} = {}").format(database, sql.Identifier(name), value))
+    return bool(missing)
+
+
+def missing_settings(con: Connection) -> dict[str, str]:
+    """Return the settings that nobody has made: neither for the server, the database, the user nor the connection."""
+    rows = con.execute(
+        "SELECT name FROM pg_settings WHERE name = ANY(%s) AND reset_val = boot_val"
+        " AND source IN ('default', 'configuration file', 'session') AND NOT EXISTS ("
+        "SELECT 1 FROM pg_db_role_setting s JOIN pg_database d ON d.oid = s.setdatabase, unnest(s.setconfig) made"
+        " WHERE d.datname = current_database() AND s.setrole = 0 AND split_part(made, '=', 1) = name)",
+        (list(_SETTINGS),),
+    )
+    return {name: _SETTINGS[name] for (name,) in rows}
+
+
+def require_settings(con: Connection) -> None:
+    """Raise Refused if settings are missing, which only the owner of the database may make."""
+    if missing := missing_settings(con):
+        name = con.info.dbname
+        statements = " ".join(f"ALTER DATABASE {name} SET {setting} = '{value}';" for setting, value in missing.items())
+        raise Refused(
+            f"The tables are up to date, but the database lacks settings that the user {con.info.user} may not make,"
+            f" because another user owns it. Run as the owner or as an administrator: {statements}"
+        )
 
 
 def _record(con: Connection, step: Step, phase: Phase) -> None:

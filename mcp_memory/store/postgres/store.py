@@ -11,15 +11,17 @@ import psycopg
 
 from mcp_memory.store.forgetting import Purge, Purged
 from mcp_memory.store.postgres import term_rows, terms, vectors
-from mcp_memory.store.postgres.database import PostgresDatabase
+from mcp_memory.store.postgres.clock import DatabaseClock
+from mcp_memory.store.postgres.database import CALL_SECONDS, PostgresDatabase
+from mcp_memory.store.postgres.deadlines import allow_long_answers
 from mcp_memory.store.postgres.migrations import STEPS
 from mcp_memory.store.postgres.notifications import Notifications
 from mcp_memory.store.postgres.object_upkeep import ObjectUpkeep, find_folder
 from mcp_memory.store.postgres.objects import NotUploaded, Objects, Rows, Uploads, open_bucket
-from mcp_memory.store.postgres.schema import EVERY, is_unfinished
+from mcp_memory.store.postgres.schema import is_unfinished
 from mcp_memory.store.postgres.transaction import PostgresTransaction, home_transaction
 from mcp_memory.store.postgres.turn_columns import Turns
-from mcp_memory.store.sql import exporting, moving, purging, word_index
+from mcp_memory.store.sql import exporting, importing, moving, purging, tombstone_rows, word_index
 from mcp_memory.store.sql.postings import CommonTerms
 from mcp_memory.store.sql.row_counts import RowCounts
 from mcp_memory.store.sql.transaction import HomeTransaction, number_of
@@ -36,15 +38,28 @@ P = ParamSpec("P")
 T = TypeVar("T")
 Connection = psycopg.Connection[Any]
 
+_LONG: set[Callable[..., object]] = {
+    importing.import_rows,
+    purging.purge,
+    tombstone_rows.forget,
+    tombstone_rows.undo,
+    vectors.drop,
+    vectors.move,
+}
+"""Writes of any number of rows. Only each of their answers has a deadline, and the COMMIT."""
 
-def open_store(url: str, objects: str | None = None) -> PostgresStore:
+
+def open_store(
+    url: str, objects: str | None = None, *, key: str | None = None, timeout: float = CALL_SECONDS
+) -> PostgresStore:
     """Open the store in a database and bring its schema up to date.
 
-    `objects`: the bucket that new tool results go to, `s3://BUCKET/PREFIX`; None for the database itself. Raises
-    StoreUnavailable if the database cannot be used or a move into it is unfinished, NewerHome if a newer version has
-    contracted it, and InvalidInput for a wrong bucket.
+    `objects`: the bucket that new tool results go to, `s3://BUCKET/PREFIX`; None for the database itself. `key` is the
+    setting `store_key`, which the owner of the tables does not need. `timeout`: how many seconds a call may take.
+    Raises StoreUnavailable if the database cannot be used or a move into it is unfinished, NewerHome if a newer version
+    has contracted it, and InvalidInput for a wrong bucket.
     """
-    database = PostgresDatabase(url)
+    database = PostgresDatabase(url, key=key, timeout=timeout)
     try:
         if database.read(is_unfinished):
             raise moving.unfinished_error(database.name)
@@ -117,6 +132,8 @@ class PostgresStore:
         uploads = Uploads(self._objects, early=True)
 
         def write(con: Connection) -> tuple[T, PostgresTransaction]:
+            if work in _LONG:
+                allow_long_answers(con)
             tx = PostgresTransaction(con, space, writing=True, uploads=uploads)
             result = work(tx, *args, **kwargs)
             tx.verify()
@@ -137,14 +154,19 @@ class PostgresStore:
         def read(con: Connection) -> T:
             tx = home_transaction(con)
             if snapshot := self._db.snapshots.current:
-                snapshot.transactions.pop(EVERY, None)
-                snapshot.transactions[EVERY] = tx
+                snapshot.transactions.pop(None, None)
+                snapshot.transactions[None] = tx
             return work(tx, *args, **kwargs)
 
         return self._db.read(read)
 
     def write_home(self, work: Callable[Concatenate[HomeTransaction, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self._db.write(lambda con: work(home_transaction(con), *args, **kwargs))
+        def write(con: Connection) -> T:
+            if work in _LONG:
+                allow_long_answers(con)
+            return work(home_transaction(con, writing=True), *args, **kwargs)
+
+        return self._db.write(write)
 
     def export_rows(self, spaces: Sequence[str], take: exporting.Take) -> None:
         self._db.read(
@@ -220,8 +242,8 @@ class PostgresStore:
             self._notifications.close()
         self._notifications = self._db.notifications(heard)
 
-    def not_ready(self) -> str | None:
-        return self._db.not_ready()
+    def not_ready(self, *, try_commit: bool = False) -> str | None:
+        return self._db.not_ready(try_commit=try_commit)
 
     def schema(self) -> str:
         return STEPS[-1].name
@@ -233,8 +255,13 @@ class PostgresStore:
     def place(self) -> str:
         return self._db.name
 
+    @property
+    def clock(self) -> DatabaseClock:
+        return self._db.clock
+
     def problems(self) -> list[str]:
-        return [*self._db.problems, *self._object_upkeep.problems()]
+        clock = self.clock.problem()
+        return [*self._db.problems(), *([clock] if clock else []), *self._object_upkeep.problems()]
 
     @property
     def has_files(self) -> bool:

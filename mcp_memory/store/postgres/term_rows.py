@@ -58,13 +58,11 @@ class _GinRows:
         import numpy as np
 
         last = self.newest()
-        # Blocks are read in the order of their keys, and none after COMMON rows. The space stands outside of the
-        # innermost query, where no index is chosen by it.
+        # Blocks are read in the order of their keys, and none after COMMON rows.
         packed = self._tx.column(
             f"SELECT (SELECT string_agg(int8send(n.id), '' ORDER BY n.id DESC) FROM (SELECT w.id"
-            " FROM unnest(asked.keys::bigint[]) block (key), LATERAL (SELECT w.id FROM (SELECT id, space"
-            f" FROM {self._layer}_terms WHERE keys @> ARRAY[block.key] OFFSET 0) w WHERE w.space = :space {condition}"
-            f" ORDER BY w.id DESC) w LIMIT {COMMON}) n)"
+            f" FROM unnest(asked.keys::bigint[]) block (key), LATERAL (SELECT w.id FROM {self._layer}_rows_with("
+            f"ARRAY[block.key]) w (id) WHERE true {condition} ORDER BY w.id DESC) w LIMIT {COMMON}) n)"
             " FROM unnest(string_to_array(?, ' ')) WITH ORDINALITY asked (keys, place) ORDER BY asked.place",
             *values,
             " ".join(array_of(keys_in_blocks(self._tx.space, term, last)) for term in terms),

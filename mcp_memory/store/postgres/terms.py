@@ -73,13 +73,12 @@ def with_all(tx: Transaction, layer: Layer, query_terms: Sequence[str]) -> list[
     rows = (
         connection_of(tx)
         .execute(
-            f"SELECT w.id, w.space FROM unnest(%s::text[]) block (keys), LATERAL"
-            f" (SELECT id, space FROM {layer}_terms WHERE keys @> block.keys::bigint[] OFFSET 0) w",
+            f"SELECT w.id FROM unnest(%s::text[]) block (keys), {layer}_rows_with(block.keys::bigint[]) w (id)",
             ([array_of(keys) for keys in of_blocks],),
         )
         .fetchall()
     )
-    return sorted(id for id, space in rows if space == tx.space)
+    return sorted(id for (id,) in rows)
 
 
 def array_of(keys: Iterable[int]) -> str:

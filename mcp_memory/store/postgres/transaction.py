@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import psycopg
 
 from mcp_memory.core.errors import StoreUnavailable
-from mcp_memory.store.postgres import terms, vectors
+from mcp_memory.store.postgres import access, terms, vectors
 from mcp_memory.store.postgres.connection import NO_SCANS, PostgresConnection, cache_of
 from mcp_memory.store.postgres.objects import Part, Uploads
-from mcp_memory.store.postgres.schema import EVERY
-from mcp_memory.store.sql.transaction import HomeTransaction, Transaction
+from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, Value
 from mcp_memory.store.values import Layer, Vectors
 
 if TYPE_CHECKING:
@@ -24,14 +24,16 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _RESULTS = "refs/"
+_VALUES = 10_000  # of a statement; the protocol allows 65,535
 _SPACES = 10_000  # whose numbers a connection knows
 
 
-def home_transaction(con: psycopg.Connection[Any]) -> HomeTransaction:
+def home_transaction(con: psycopg.Connection[Any], *, writing: bool = False) -> HomeTransaction:
     """Let the transaction of a connection see the rows of all spaces, and return it as a transaction of the home."""
     tx = HomeTransaction(PostgresConnection(con))
     tx.skip_locked = "FOR UPDATE OF {} SKIP LOCKED"
-    tx.run("SELECT set_config('mcp_memory.space', ?, true)", EVERY)
+    tx.relaxed_commit = "SET LOCAL synchronous_commit = off"
+    access.enter(con, None, "write" if writing else "read")
     return tx
 
 
@@ -52,56 +54,82 @@ class PostgresTransaction(Transaction):
         "vector_tables": vectors.TABLES,
         NO_SCANS: "set_config('enable_seqscan', 'off', true)",
     }
+    _queued: list[tuple[str, Sequence[Value]]] | None = None
 
     def __init__(self, con: psycopg.Connection[Any], space: str, *, writing: bool, uploads: Uploads) -> None:
         HomeTransaction.__init__(self, PostgresConnection(con))
         self.con = con
         self.name = space
-        lock = "FOR NO KEY UPDATE" if writing else ""
         spaces = cache_of(con).spaces
-        self._asked = self._ask(lock)
+        self._entered = access.enter(con, space, "write" if writing else "read")
         self.space = spaces.get(space) or self._number()
-        if writing and not self.space:  # two that make the same space wait for each other
-            self.run("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", f"mcp-memory space {space}")
-            self._asked = self._ask(lock)
-            self.space = self._number()
         if self.space and len(spaces) < _SPACES:
             spaces[space] = self.space
         self.files = SpaceObjects(self, uploads)
         self.index = SpaceKeys(self)
 
-    def _ask(self, lock: str) -> Iterator[Any]:
-        """Query the number of the space, and restrict the transaction to its rows."""
-        return self.each(
-            f"SELECT id, set_config('mcp_memory.space', id::text, true) FROM space WHERE name = ? {lock}", self.name
-        )
-
     def _number(self) -> int:
-        """Return the queried number. If there is none, restrict the transaction to no rows of spaces and return 0."""
-        for number, _ in self._asked:
-            return number
-        self._enter(0)  # a transaction may read several spaces in turn
-        return 0
+        """Return the number that the database has for the space; 0 if it does not exist."""
+        return next(self._entered)[0]
 
     def verify(self) -> None:
         """Close the connection and raise a transient error if the cached number of the space was wrong."""
-        for number, _ in self._asked:
+        for (number,) in self._entered:
             if number != self.space:
                 self.con.close()
                 raise psycopg.OperationalError("the space has another number now")
 
     def enter(self) -> None:
-        """Restrict the rest of the transaction to the rows of this space again, after those of another."""
-        self._enter(self.space)
+        """Restrict the rest of a reading transaction to the rows of this space again, after those of another."""
+        access.enter(self.con, self.name, "read")
 
-    def _enter(self, number: int) -> None:
-        """Restrict the rest of the transaction to the rows of this space; `schema` has the policy."""
-        self.run("SELECT set_config('mcp_memory.space', ?, true)", str(number))
+    @contextmanager
+    def together(self) -> Generator[None]:
+        self._queued = []
+        try:
+            yield
+            self._send()
+        finally:
+            self._queued = None
+
+    def all(self, sql: str, *values: Value) -> list[Any]:
+        self._send()
+        return super().all(sql, *values)
+
+    def each(self, sql: str, *values: Value) -> Iterator[Any]:
+        self._send()
+        return super().each(sql, *values)
+
+    def run(self, sql: str, *values: Value) -> None:
+        if self._queued is not None and sql.startswith("INSERT"):
+            if len(values) + sum(len(given) for _, given in self._queued) > _VALUES:
+                self._send()
+            self._queued.append((sql, values))
+        else:
+            self._send()
+            super().run(sql, *values)
+
+    def many(self, sql: str, rows: Iterable[Sequence[Value]]) -> None:
+        if self._queued is None:
+            super().many(sql, rows)
+        else:
+            for row in rows:
+                self.run(sql, *row)
+
+    def _send(self) -> None:
+        """Send the queued statements as one: all but the last are common table expressions of the last."""
+        if self._queued:
+            *first, last = (sql for sql, _ in self._queued)
+            parts = ", ".join(f"part{number} AS ({sql})" for number, sql in enumerate(first))
+            values = [value for _, given in self._queued for value in given]
+            self._queued.clear()
+            super().run(f"WITH {parts} {last}" if parts else last, *values)
 
     def make_space(self) -> None:
         if not self.space:
-            self.space = self.get("INSERT INTO space (name) VALUES (?) RETURNING id", self.name)
-            self._enter(self.space)
+            self._send()
+            self._entered = access.enter(self.con, self.name, "create")
+            self.space = self._number()
 
     def touch(self, *topics: str, due: Sequence[str] = (), but: str = "") -> None:
         super().touch(*topics, due=due, but=but)

@@ -331,6 +331,17 @@ def backlog(tx: Transaction, *, session: str | None = None, limit: int = 1_000) 
     ]
 
 
+MOST_UNDISTILLED = 1_000
+UNDISTILLED = (
+    "(SELECT count(*) FROM (SELECT 1 FROM session us"
+    " LEFT JOIN progress up ON up.space = us.space AND up.session = us.id"
+    " CROSS JOIN turn ut ON ut.space = us.space AND ut.session = us.id AND ut.position >= coalesce(up.position, 0)"
+    " AND ut.role IN ('user', 'assistant') AND ut.tombstone IS NULL"
+    f" WHERE us.space = :space LIMIT {MOST_UNDISTILLED}) undistilled)"
+)
+"""The number of turns of a space that no extraction has read; not more than `MOST_UNDISTILLED` are counted."""
+
+
 def flush(tx: Transaction, session: str) -> None:
     """Request the extraction of all turns of a session, without waiting for more turns."""
     asked = tx.get(

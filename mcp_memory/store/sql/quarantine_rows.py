@@ -33,6 +33,14 @@ THERE = (
 
 HELD = f"FROM held h WHERE h.space = :space AND {THERE.format(id='h.id', space='h.space')}"
 """The rows of a space that are not forgotten and were ever quarantined or labelled."""
+MAY_HAVE_ATTACKS = (
+    "(EXISTS (SELECT 1 FROM chunk WHERE space = :space) OR EXISTS (SELECT 1 FROM held WHERE space = :space))"
+)
+"""The condition that a space may contain the text of an attack.
+
+This is so if there are chunks of tool results, which are judged only when they are shown, or rows that have or had
+reasons for quarantine.
+"""
 _FEW = 200  # rows
 _COLUMNS = "h.id, h.reasons, h.at, h.verdict, h.reviewed_at"
 
@@ -100,13 +108,8 @@ def _all_if_few(tx: Transaction) -> Mapping[str, Held] | None:
 
 
 def may_have_attacks(tx: Transaction) -> bool:
-    """Return whether the space may contain the text of an attack.
-
-    This is so if there are chunks of tool results, which are judged only when they are shown, or rows that have or had
-    reasons for quarantine.
-    """
-    here = "EXISTS (SELECT 1 FROM {} WHERE space = :space)"
-    return bool(tx.get(f"SELECT {here.format('chunk')} OR {here.format('held')}"))
+    """Return whether the space may contain the text of an attack."""
+    return bool(tx.get(f"SELECT {MAY_HAVE_ATTACKS}"))
 
 
 def unjudged(tx: Transaction, *, limit: int) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, Protocol, TypeVar
@@ -135,15 +136,22 @@ class HomeTransaction:
     """Runs statements on rows of the home, such as spaces, tokens, spend and queues.
 
     `skip_locked` is appended to a SELECT that claims a row, so that rows claimed by other transactions are skipped.
+    `relaxed_commit` is the statement of `relax_commit`, if the engine has one.
     `known` are the values that `once` has read in this snapshot; None outside of a snapshot, where rows may change.
     """
 
     space = 0
     skip_locked = ""
+    relaxed_commit = ""
     known: dict[str, dict[Any, Any]] | None = None
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
+
+    def relax_commit(self) -> None:
+        """Let the commit not wait for the disk or a standby: a crash may lose the transaction, and nothing else."""
+        if self.relaxed_commit:
+            self.run(self.relaxed_commit)
 
     def all(self, sql: str, *values: Value) -> list[Any]:
         """Run a statement and return its rows, as tuples."""
@@ -323,6 +331,13 @@ class Transaction(HomeTransaction):
         """Return the last number that was allocated for a kind of row, or 0."""
         return self.get("SELECT last FROM number WHERE space = :space AND kind = ?", kind) or 0
 
+    def together(self) -> AbstractContextManager[None]:
+        """Let the engine send the INSERT statements of a block as one, unless their rows are read.
+
+        It may run them in any order, and none sees the rows of another: each row may be inserted or changed once.
+        """
+        return nullcontext()
+
     def make_space(self) -> None:
         """Insert the row of the space if it is new. Raises InvalidInput if its name looks like it contains a key."""
         if not self.space:
@@ -390,15 +405,18 @@ class Transaction(HomeTransaction):
 
     def announce(self, *topics: str) -> None:
         """Record in the change feed that topics of the space changed."""
+        following = f"CASE WHEN coalesce(n.last, 0) <= {self.epoch} THEN {self.epoch} ELSE n.last END + 1"
+        self.run_rows(  # from the counter as it was before the statement after this one
+            f"INSERT INTO change (space, topic, seq) SELECT :space, t.column1, {following} FROM (VALUES {{}}) t"
+            " LEFT JOIN number n ON n.space = :space AND n.kind = 'change' WHERE 1 = 1"
+            " ON CONFLICT (space, topic) DO UPDATE SET seq = excluded.seq",
+            "(?)",
+            [(topic,) for topic in dict.fromkeys(topics)],
+        )
         self.run(
             f"INSERT INTO number (space, kind, last) VALUES (:space, 'change', {self.epoch} + 1)"
             " ON CONFLICT (space, kind) DO UPDATE"
             " SET last = CASE WHEN number.last < excluded.last THEN excluded.last ELSE number.last + 1 END"
-        )
-        self.many(
-            "INSERT INTO change (space, topic, seq) SELECT space, ?, last FROM number"
-            " WHERE space = :space AND kind = 'change' ON CONFLICT (space, topic) DO UPDATE SET seq = excluded.seq",
-            [(topic,) for topic in dict.fromkeys(topics)],
         )
 
 

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 from mcp_memory.core.types import NewTurn, Role, SessionInfo, Turn
 from mcp_memory.store.evidence import evidence_hash
 from mcp_memory.store.row_types import TurnRow
-from mcp_memory.store.sql import digests, evidence_rows, quarantine_rows, row_codec, word_index
+from mcp_memory.store.sql import digests, evidence_rows, job_rows, quarantine_rows, row_codec, word_index
 from mcp_memory.store.sql.filters import where
 from mcp_memory.store.sql.line_forms import line_of
 from mcp_memory.store.sql.transaction import Transaction, Value, from_ms, marks, number_of, numbers_of, to_ms
@@ -62,41 +62,130 @@ def prepare(new: Sequence[NewTurn]) -> list[IncomingTurn]:
     return turns
 
 
-@dataclass(frozen=True, slots=True)
-class _Session:
-    """The state of a session at the start of a transaction.
+class HistoryNeeded(Exception):
+    """The space may have the text of an attack, with which the turns of users have to be compared first."""
 
-    `position` is that of its next turn, `last_turn` the number of the last turn of the space, and `any_forgotten`
-    whether anything in the space was ever forgotten.
+
+_Key = tuple[str | None, bytes]
+"""The client id of a turn, as it is stored, and its hash."""
+
+
+@dataclass(frozen=True, slots=True)
+class _ClientId:
+    """The stored form of the id that a client gave to a turn.
+
+    `others` are further forms under which the same turn may have been stored.
     """
 
-    number: int
+    stored: str | None = None
+    others: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _KnownTurn:
+    """A turn of the session that may equal a new turn. A purged turn has a keyed hash."""
+
+    key: _Key
+    is_forgotten: bool
+    is_purged: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Session:
+    """The state of a session, and of its space, at the start of a transaction.
+
+    `number` is None for a new session; `name` differs from the client's if a purge has renamed it. `position` is that
+    of its next turn. `last_turn` and `last_session` are the last numbers of the space. `latest` are its turns, newest
+    first, back to the first that may equal the first new turn; `same_id` the turns with the client ids of new turns.
+    """
+
+    name: str
+    number: int | None
     position: int
     last_turn: int
+    last_session: int
     any_forgotten: bool
+    may_have_attacks: bool
+    undistilled: int
+    ids: Sequence[_ClientId]
+    latest: Sequence[_KnownTurn]
+    same_id: Sequence[_KnownTurn]
 
 
-def _query_session(tx: Transaction, session: str) -> Iterator[Any]:
-    """Query the state of a session; `_get_or_make_session` reads the rows.
+def _read_session(
+    tx: Transaction, session: str, new: Sequence[IncomingTurn], *, called: str | None = None, is_counting: bool = False
+) -> _Session:
+    """Read everything that decides what is stored of the turns, in one query if nothing was ever forgotten.
 
-    The rows should be read as late as possible: over a network, the queries that were sent in between are then answered
-    in the same round trip.
+    `called` is the client's name of a session that a purge has renamed. `undistilled` is counted if `is_counting`.
     """
-    return tx.each(
-        "SELECT s.id, (SELECT coalesce(max(t.position), -1) + 1 FROM turn t WHERE t.space = :space"
-        f" AND t.session = s.id), coalesce(n.last, 0), {digests.ANY} FROM (SELECT 1) one"
+    given = [incoming.turn.client_id for incoming in new]
+    has_digests = any(id is not None and digests.derived_id(id) is not None for id in given)
+    key = digests.key_of(tx) if has_digests else None
+    at = _query_session(tx, session, new, [_client_id(key, called or session, turn) for turn in new], is_counting)
+    if at.any_forgotten and key is None and any(id is not None for id in given):
+        key = digests.key_of(tx)  # purged turns have keyed ids
+        at = _query_session(tx, session, new, [_client_id(key, called or session, turn) for turn in new], is_counting)
+    if at.number is None and at.any_forgotten and called is None and tx.session(session) is not None:
+        return _read_session(tx, tx.purged_name(session), new, called=session, is_counting=is_counting)
+    return at
+
+
+def _query_session(
+    tx: Transaction, session: str, new: Sequence[IncomingTurn], ids: Sequence[_ClientId], is_counting: bool
+) -> _Session:
+    columns, values = ("position", "client_id", "sha256", "tombstone", "purged_at"), list[Value]()
+    latest, known = "", list[str]()
+    if any(id.stored is None for id in ids):
+        latest = (
+            f"WITH latest AS (SELECT {', '.join(columns)} FROM turn WHERE space = :space AND session = {_OF_NAME}"
+            " AND role <> 'note' ORDER BY position DESC LIMIT ?) "
+        )
+        known.append(
+            "SELECT 1 AS of_run, latest.* FROM latest WHERE position >= (SELECT min(position) FROM latest"
+            " WHERE purged_at IS NOT NULL OR (client_id IS NOT DISTINCT FROM ? AND sha256 = ?))"
+        )
+        values += [session, len(new) + _LOOK_BACK]
+    undistilled = job_rows.UNDISTILLED if is_counting else "0"
+    state = (
+        "SELECT s.id,"
+        f" (SELECT coalesce(max(position), -1) + 1 FROM turn WHERE space = :space AND session = {_OF_NAME}),"
+        f" coalesce(n.last, 0), coalesce(l.last, 0), {digests.ANY}, {quarantine_rows.MAY_HAVE_ATTACKS}, {undistilled},"
+        f" k.of_run, {', '.join(f'k.{column}' for column in columns)} FROM (SELECT 1) one"
         " LEFT JOIN session s ON s.space = :space AND s.name = ?"
-        " LEFT JOIN number n ON n.space = :space AND n.kind = 'turn'",
-        session,
+        " LEFT JOIN number n ON n.space = :space AND n.kind = 'turn'"
+        " LEFT JOIN number l ON l.space = :space AND l.kind = 'session'"
     )
-
-
-def _get_or_make_session(tx: Transaction, session: str, rows: Iterator[Any]) -> _Session | None:
-    """Insert the session that `_query_session` queried if it is new, and return it; None if a purge has renamed it."""
-    ((number, position, last_turn, any_forgotten),) = rows
-    if number is None and any_forgotten and tx.session(session) is not None:
-        return None
-    return _Session(tx.make_session(session) if number is None else number, position, last_turn, bool(any_forgotten))
+    values += [session, session]
+    if known:
+        values += [ids[0].stored, new[0].hash]
+    if forms := list(dict.fromkeys(form for id in ids if id.stored is not None for form in (id.stored, *id.others))):
+        known.append(
+            f"SELECT 0 AS of_run, {', '.join(columns)} FROM turn WHERE space = :space AND session = {_OF_NAME}"
+            f" AND client_id IN ({marks(forms)})"
+        )
+        values += [session, *forms]
+    rows = tx.all(f"{latest}{state} LEFT JOIN ({' UNION ALL '.join(known)}) k ON 1 = 1", *values)
+    number, position, last_turn, last_session, any_forgotten, may_have_attacks, undistilled_turns = rows[0][:7]
+    turns = [
+        (of_run, _KnownTurn((client_id, bytes(sha256)), tombstone is not None, purged_at is not None))
+        for of_run, _, client_id, sha256, tombstone, purged_at in sorted(
+            (row[7:] for row in rows if row[7] is not None), key=lambda row: -row[1]
+        )
+    ]
+    return _Session(
+        name=session,
+        number=number,
+        position=position,
+        last_turn=last_turn,
+        last_session=last_session,
+        any_forgotten=bool(any_forgotten),
+        may_have_attacks=bool(may_have_attacks),
+        undistilled=undistilled_turns,
+        ids=ids,
+        latest=[turn for of_run, turn in turns if of_run],
+        same_id=[turn for of_run, turn in turns if not of_run],
+    )
 
 
 def append(
@@ -106,7 +195,9 @@ def append(
     *,
     now: datetime,
     vectors: Vectors | None = None,
-    called: str | None = None,
+    earlier: str | None = None,
+    needs_history: bool = False,
+    is_counting: bool = False,
 ) -> Appended:
     """Append turns in order, with their index terms, vectors (one per turn) and journal lines.
 
@@ -117,31 +208,52 @@ def append(
     these are turns with forgotten words that were said before the words were forgotten, or that have no time and belong
     to a session that had these words.
 
-    If a purge has renamed the session, `session` is its new name and `called` the name that the client uses.
+    `earlier` is given if the client named no session, and its conversations share one: the one that it had before. A
+    call that is sent again is then recognised there too, and although others were stored meanwhile: a single turn is a
+    duplicate if it is long enough to be recognised by its words alone. With `needs_history`, raises HistoryNeeded,
+    storing nothing, if the space may have the text of an attack. With `is_counting`, the turns that no extraction has
+    read are counted.
+
+    If a purge has renamed the session, the turns get the new name.
     """
     tx.make_space()
-    asked = _query_session(tx, session)
-    ids = _client_ids(tx, called or session, new)
-    lacking, gone = _not_yet_stored(tx, session, new, ids)
-    at = _get_or_make_session(tx, session, asked)
-    if at is None:
-        return append(tx, tx.purged_name(session), new, now=now, vectors=vectors, called=session)
+    if not new:
+        return Appended(stored=[], duplicates=0, session=session)
+    at = _read_session(tx, session, new, is_counting=is_counting)
+    if needs_history and at.may_have_attacks:
+        raise HistoryNeeded
+    if at.number is None and earlier is not None:
+        before = _read_session(tx, earlier, new, is_counting=is_counting)
+        fresh, gone = _not_yet_stored(tx, before, new, is_shared=True)
+        if not fresh:
+            return Appended(stored=[], duplicates=len(new) - gone, forgotten=gone, session=earlier)
+    lacking, gone = _not_yet_stored(tx, at, new, is_shared=earlier is not None)
     again = [new[i].turn for i in lacking]
-    forgotten = digests.forgotten_turns(tx, called or session, again) if at.any_forgotten else set[int]()
+    forgotten = digests.forgotten_turns(tx, session, again) if at.any_forgotten else set[int]()
     fresh = [i for place, i in enumerate(lacking) if place not in forgotten]
-    stored = _insert(tx, session, [new[i] for i in fresh], at, ids=[ids[i] for i in fresh], now=now)
+    with tx.together():
+        stored = _insert(tx, at, [new[i] for i in fresh], ids=[at.ids[i] for i in fresh], now=now)
+        if stored:
+            if vectors is not None:
+                tx.index.put_vectors("turn", [number_of(turn.id, "t") for turn in stored], vectors, rows=fresh)
+            word_index.touch(tx, f"session:{at.name}", vectors=vectors)
     if stored:
-        if vectors is not None:
-            tx.index.put_vectors("turn", [number_of(turn.id, "t") for turn in stored], vectors, rows=fresh)
         write_journal(tx, stored, now=now)
-        word_index.touch(tx, f"session:{session}", vectors=vectors)
-    return Appended(stored=stored, duplicates=len(new) - len(lacking) - gone, forgotten=len(forgotten) + gone)
+    return Appended(
+        stored=stored,
+        duplicates=len(new) - len(lacking) - gone,
+        forgotten=len(forgotten) + gone,
+        session=session,
+        undistilled=at.undistilled + sum(turn.role in ("user", "assistant") for turn in stored),
+    )
 
 
 def count_forgotten(tx: Transaction, session: str, new: Sequence[NewTurn]) -> int:
     """Count the turns that `append` would refuse because they were forgotten. Writes nothing."""
+    if not new:
+        return 0
     turns = [IncomingTurn(turn) for turn in new]
-    lacking, gone = _not_yet_stored(tx, session, turns, _client_ids(tx, session, turns))
+    lacking, gone = _not_yet_stored(tx, _read_session(tx, session, turns), turns)
     return gone + len(digests.forgotten_turns(tx, session, [new[i] for i in lacking]))
 
 
@@ -160,18 +272,15 @@ def insert(
     if not new:
         return []
     turns = [IncomingTurn(turn) for turn in new]
-    ids = _client_ids(tx, session, turns)
-    at = _get_or_make_session(tx, session, _query_session(tx, session))
-    if at is None:
-        return insert(tx, tx.purged_name(session), new, now=now, statement=statement)
-    return _insert(tx, session, turns, at, ids=ids, now=now, statement=statement)
+    at = _read_session(tx, session, turns)
+    with tx.together():
+        return _insert(tx, at, turns, ids=at.ids, now=now, statement=statement)
 
 
 def _insert(
     tx: Transaction,
-    session: str,
-    new: Sequence[IncomingTurn],
     at: _Session,
+    new: Sequence[IncomingTurn],
     *,
     ids: Sequence[_ClientId],
     now: datetime,
@@ -179,13 +288,18 @@ def _insert(
 ) -> list[Turn]:
     if not new:
         return []
+    session = at.number
+    if session is None:
+        session = at.last_session + 1
+        tx.set_last("session", session)
+        tx.insert("session", id=session, name=at.name)
     first_id = at.last_turn + 1
     tx.set_last("turn", at.last_turn + len(new))
     learned = from_ms(to_ms(now))
     stored = [
         Turn(
             id=f"t{first_id + place}",
-            session=session,
+            session=at.name,
             position=at.position + place,
             role=turn.role,
             name=turn.name,
@@ -202,7 +316,7 @@ def _insert(
         [
             {
                 "id": id,
-                "session": at.number,
+                "session": session,
                 "position": row.position,
                 "role": turn.role,
                 "name": turn.name,
@@ -226,28 +340,13 @@ def _insert(
     return stored
 
 
-@dataclass(frozen=True, slots=True)
-class _ClientId:
-    """The stored form of the id that a client gave to a turn.
-
-    `others` are further forms under which the same turn may have been stored.
-    """
-
-    stored: str | None = None
-    others: tuple[str, ...] = ()
-
-
-def _client_ids(tx: Transaction, session: str, new: Sequence[IncomingTurn]) -> list[_ClientId]:
-    if all(incoming.turn.client_id is None for incoming in new):
-        return [_ClientId()] * len(new)
-    key = digests.key_of(tx)
-    return [_client_id(key, session, incoming) for incoming in new]
-
-
-def _client_id(key: digests.Key, session: str, incoming: IncomingTurn) -> _ClientId:
+def _client_id(key: digests.Key | None, session: str, incoming: IncomingTurn) -> _ClientId:
+    """Return the id of a turn; without the key, only the form of an id that is no digest."""
     id = incoming.turn.client_id
     if id is None:
         return _ClientId()
+    if key is None:
+        return _ClientId(id)
     if (kind := digests.derived_id(id)) is None:
         return _ClientId(id, (digests.purged_id(key, id),))
     is_dated = incoming.turn.said_at is not None and not incoming.turn.guessed
@@ -257,25 +356,23 @@ def _client_id(key: digests.Key, session: str, incoming: IncomingTurn) -> _Clien
 
 
 def _not_yet_stored(
-    tx: Transaction, session: str, new: Sequence[IncomingTurn], ids: Sequence[_ClientId]
+    tx: Transaction, at: _Session, new: Sequence[IncomingTurn], *, is_shared: bool = False
 ) -> tuple[list[int], int]:
     """Return the indexes in `new` of turns that the session lacks, and how many of the other turns are forgotten."""
-    new_keys = [(client.stored, incoming.hash) for incoming, client in zip(new, ids, strict=True)]
-    state_of = _state_lookup(tx, session, new_keys, {client.stored: client.others for client in ids})
-    rows = _since_first(tx, session, new_keys)
-    stored_keys = [(client_id, bytes(digest)) for client_id, digest, *_ in reversed(rows)]
-    if any(purged for *_, purged in rows):  # purged turns have only a keyed hash
+    new_keys = [(client.stored, incoming.hash) for incoming, client in zip(new, at.ids, strict=True)]
+    state_of = _state_lookup(at.same_id, {client.stored: client.others for client in at.ids})
+    oldest_first = [*reversed(at.latest)]
+    stored_keys, compared_keys = [turn.key for turn in oldest_first], new_keys
+    if any(turn.is_purged for turn in oldest_first):  # purged turns have only a keyed hash
         key = digests.key_of(tx)
-        plain = {place for place, (*_, purged) in enumerate(reversed(rows)) if purged is None}
         stored_keys = [
-            (id, digests.purged_hash(key, digest) if place in plain else digest)
-            for place, (id, digest) in enumerate(stored_keys)
+            (turn.key[0], turn.key[1] if turn.is_purged else digests.purged_hash(key, turn.key[1]))
+            for turn in oldest_first
         ]
-        purged_keys = [(id, digests.purged_hash(key, digest)) for id, digest in new_keys]
-        start, repeated = _find_repeated_run(stored_keys, purged_keys)
-    else:
-        start, repeated = _find_repeated_run(stored_keys, new_keys)
-    seen: set[tuple[str | None, bytes]] = set()
+        compared_keys = [(id, digests.purged_hash(key, digest)) for id, digest in new_keys]
+    is_whole = len(new) > 1 or (is_shared and digests.is_distinct(new[0].turn.content))
+    start, repeated = _find_repeated_run(stored_keys, compared_keys, is_whole=is_whole)
+    seen: set[_Key] = set()
     fresh: list[int] = []
     gone = 0
     for place, key in enumerate(new_keys):
@@ -283,7 +380,7 @@ def _not_yet_stored(
             if place >= repeated:
                 fresh.append(place)
             else:
-                gone += rows[-1 - start - place][2] is not None
+                gone += oldest_first[start + place].is_forgotten
         elif key in seen:
             continue
         elif (state := state_of(key)) is None:
@@ -294,39 +391,17 @@ def _not_yet_stored(
     return fresh, gone
 
 
-def _since_first(tx: Transaction, session: str, new_keys: Sequence[tuple[str | None, bytes]]) -> list[Any]:
-    """Return rows of the last turns of a session, newest first.
-
-    They reach back to the earliest turn that may equal the first new turn.
-
-    The list is empty if all new turns have client ids, which suffice to recognise them.
-    """
-    if all(client_id is not None for client_id, _ in new_keys):
-        return []
-    last = f"FROM turn WHERE space = :space AND session = {_OF_NAME} AND role <> 'note' ORDER BY position DESC LIMIT ?"
-    many = len(new_keys) + _LOOK_BACK
-    first = tx.get(
-        f"SELECT min(position) FROM (SELECT position, client_id, sha256, purged_at {last}) l"
-        " WHERE purged_at IS NOT NULL OR (client_id IS NOT DISTINCT FROM ? AND sha256 = ?)",
-        *(session, many, *new_keys[0]),
-    )
-    if first is None:
-        return []
-    rows = tx.all(f"SELECT client_id, sha256, tombstone, purged_at, position {last}", session, many)
-    return [row[:4] for row in rows if row[4] >= first]
-
-
-def _find_repeated_run(stored: Sequence[object], new: Sequence[object]) -> tuple[int, int]:
+def _find_repeated_run(stored: Sequence[object], new: Sequence[object], *, is_whole: bool) -> tuple[int, int]:
     """Return the start and the length of a run in `stored` that is also the beginning of `new`; (0, 0) if none.
 
     Either the run ends with the last stored turn, as when a client sends its growing history again, or it is all of
-    `new` (at least two turns), as when an earlier call is repeated. A single turn that equals an earlier turn, but not
-    the last, counts as said twice.
+    `new`, as when an earlier call is repeated, which only counts if `is_whole`: a single turn that equals an earlier
+    turn, but not the last, was usually said twice.
     """
     for start in range(max(0, len(stored) - len(new)), len(stored)):
         if list(stored[start:]) == list(new[: len(stored) - start]):
             return start, len(stored) - start
-    if len(new) >= 2:
+    if is_whole:
         for start in range(len(stored) - len(new) + 1):
             if stored[start] == new[0] and list(stored[start : start + len(new)]) == list(new):
                 return start, len(new)
@@ -334,32 +409,19 @@ def _find_repeated_run(stored: Sequence[object], new: Sequence[object]) -> tuple
 
 
 def _state_lookup(
-    tx: Transaction,
-    session: str,
-    new_keys: Sequence[tuple[str | None, bytes]],
-    others: Mapping[str | None, Sequence[str]],
-) -> Callable[[tuple[str | None, bytes]], Literal["here", "forgotten"] | None]:
-    """Return a function that maps the key (client id, hash) of a given turn to the state of that turn in the session.
+    same_id: Sequence[_KnownTurn], others: Mapping[str | None, Sequence[str]]
+) -> Callable[[_Key], Literal["here", "forgotten"] | None]:
+    """Return a function that maps the key of a new turn with an id to its state: None if the session lacks it."""
+    of_id: dict[str | None, list[_KnownTurn]] = {}
+    for turn in same_id:
+        of_id.setdefault(turn.key[0], []).append(turn)
 
-    The state is None if the session lacks the turn.
-    """
-    rows = tx.among(
-        "SELECT client_id, sha256, purged_at IS NOT NULL, tombstone IS NOT NULL FROM turn WHERE space = :space"
-        f" AND session = {_OF_NAME} AND client_id IN ({{}})",
-        [any_form for id, _ in new_keys if id is not None for any_form in (id, *others[id])],
-        session,
-    )
+    def state_of(key: _Key) -> Literal["here", "forgotten"] | None:
+        turns = [turn for id in (key[0], *others[key[0]]) for turn in of_id.get(id, ())]
+        same = [turn for turn in turns if turn.is_purged or turn.key[1] == key[1]]
+        return None if not same else "forgotten" if all(turn.is_forgotten for turn in same) else "here"
 
-    of_id: dict[str, list[tuple[bytes, bool, bool]]] = {}
-    for id, *row in rows:
-        of_id.setdefault(id, []).append((bytes(row[0]), row[1], row[2]))
-
-    def held(key: tuple[str | None, bytes]) -> Literal["here", "forgotten"] | None:
-        same = [row for id in (key[0] or "", *others[key[0]]) for row in of_id.get(id, ())]
-        gone = [is_gone for digest, is_purged, is_gone in same if is_purged or digest == key[1]]
-        return None if not gone else "forgotten" if all(gone) else "here"
-
-    return held
+    return state_of
 
 
 def write_journal(tx: Transaction, stored: Sequence[Turn], *, now: datetime) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 import apsw
 
+from mcp_memory.store.clock import SystemClock
 from mcp_memory.store.forgetting import Purge, Purged
 from mcp_memory.store.purge_search import Traces
 from mcp_memory.store.sql import exporting, moving, page_rows, word_index
@@ -210,6 +211,10 @@ class SQLiteStore:
     # seeing
 
     @property
+    def clock(self) -> SystemClock:
+        return SystemClock()
+
+    @property
     def place(self) -> str:
         return str(self._db.path)
 
@@ -221,7 +226,7 @@ class SQLiteStore:
     def read_only(self) -> str | None:
         return self._db.read_only
 
-    def not_ready(self) -> str | None:
+    def not_ready(self, *, try_commit: bool = False) -> str | None:
         self.read_home(lambda tx: tx.get("SELECT count(*) FROM home"))
         return None
 

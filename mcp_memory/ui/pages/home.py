@@ -279,6 +279,8 @@ def _known_problems(view: View, status: dict[str, Any]) -> Iterator[Element]:
         yield ui.note(t("health.failed", stage=work["stage"], count=work["attempts"]), " ", error, kind="warn")
     if embedding["error"]:
         yield ui.note(t("health.embedding"), " ", ui.memory_text(embedding["error"]), kind="warn")
+    if status["not_ready"]:
+        yield ui.note(ui.memory_text(status["not_ready"]), kind="bad")
     if status["damaged"]:
         yield ui.note(t("health.damaged"), " ", ui.memory_text(status["damaged"][0]), kind="bad")
     if status["set_aside"] and view.is_owner:

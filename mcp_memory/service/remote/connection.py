@@ -1,0 +1,224 @@
+"""Requests to a server over HTTP: an MCP tool call each, with the token of this machine.
+
+Standard library only: a hook that has to ask the server itself has a second for everything.
+
+A request that fails raises ServerAway if a later one may succeed (no connection, a time limit, an error of the server),
+and ServerRefused if the server does not accept it (the token, its rights, an older version). After a time limit the
+server is left alone for half a minute: each request fails at once, so that nobody waits again and again.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+from mcp_memory import __version__
+from mcp_memory.core import errors
+from mcp_memory.core.errors import InvalidInput, ServerAway, ServerRefused, StoreUnavailable
+from mcp_memory.core.server_address import VERB_PREFIX, ServerAccess
+
+TIMEOUT_S = 30.0
+"""Seconds that a request may take."""
+MAX_BODY = 64 * 2**20
+"""Bytes of a request that a server accepts."""
+
+_CONNECTING_S = 5.0
+_REST_S = 30.0
+_IDLE_S = 60.0
+"""Seconds for which an unused connection is kept: less than a server keeps it."""
+_MAX_ANSWER = 256 * 2**20
+_META = "io.modelcontextprotocol/"
+_PROTOCOL = "2026-07-28"
+_ENVELOPE = {
+    f"{_META}protocolVersion": _PROTOCOL,
+    f"{_META}clientInfo": {"name": "mcp-memory", "version": __version__},
+    f"{_META}clientCapabilities": {},
+}
+_STALE = (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError, ssl.SSLEOFError)
+_ERRORS = {kind.__name__: kind for kind in (errors.InvalidInput, errors.NotFound, errors.Refused, errors.Damaged)}
+"""The errors that mean the same on both sides; any other is a failure of the server."""
+
+
+class ServerConnection:
+    """The connections to a server, kept open between requests. Safe to call from several threads."""
+
+    def __init__(self, access: ServerAccess) -> None:
+        self.access = access
+        self._idle: list[tuple[http.client.HTTPConnection, float]] = []
+        self._lock = threading.Lock()
+        self._rests_until = 0.0
+
+    def call(self, verb: str, arguments: Mapping[str, Any], *, timeout: float = TIMEOUT_S) -> Any:
+        """Call a verb with JSON arguments and return its JSON answer. Blocks for at most about `timeout` seconds.
+
+        Raises the server's own errors, ServerAway and ServerRefused as the module says, and Refused without a token.
+        """
+        if time.monotonic() < self._rests_until:
+            text = f"{self._name} did not answer a moment ago; it is asked again in half a minute."
+            raise ServerAway(text, "the server did not answer a moment ago")
+        name = f"{VERB_PREFIX}{verb}"
+        params = {"name": name, "arguments": arguments, "_meta": _ENVELOPE}
+        request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        body = json.dumps(request, ensure_ascii=False).encode("utf-8", "replace")
+        if len(body) > MAX_BODY:
+            raise InvalidInput(f"This is larger than {MAX_BODY // 2**20} MB, the most that a server accepts at once.")
+        try:
+            status, kind, answer = self._exchange(body, name, timeout)
+        except TimeoutError:
+            self._rests_until = time.monotonic() + _REST_S
+            text = f"{self._name} did not answer within {timeout:.0f} s."
+            raise ServerAway(text, "the server did not answer in time") from None
+        except ssl.SSLCertVerificationError as error:
+            text = f"The certificate of {self._name} is not trusted: {error.verify_message}."
+            raise ServerRefused(text, "the server's certificate is not trusted") from None
+        except (OSError, http.client.HTTPException) as error:
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            text = f"{self._name} cannot be reached: {reason or type(error).__name__}."
+            raise ServerAway(text, "the server cannot be reached") from None
+        return self._result(verb, status, kind, answer)
+
+    def close(self) -> None:
+        """Close the unused connections."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for connection, _ in idle:
+            connection.close()
+
+    @property
+    def _name(self) -> str:
+        return f"The server {self.access.address.url}"
+
+    # --- requests -----------------------------------------------------------------------------------
+
+    def _exchange(self, body: bytes, name: str, timeout: float) -> tuple[int, str, bytes]:
+        """Send a request, and return the status, the content type and the body of its answer.
+
+        A server may close an unused connection at any time; then the request is sent once more, on a new one. What it
+        stores is recognised if the first one was processed.
+        """
+        headers = {
+            **self.access.headers(),
+            "Content-Type": "application/json",
+            "Accept": "application/json, text/event-stream",
+            "MCP-Protocol-Version": _PROTOCOL,
+            "Mcp-Method": "tools/call",
+            "Mcp-Name": name,
+            "User-Agent": f"mcp-memory/{__version__}",
+        }
+        deadline = time.monotonic() + timeout
+        connection = self._take_idle()
+        if connection is not None:
+            with suppress(*_STALE):
+                return self._send(connection, body, headers, deadline)
+        return self._send(self._connect(min(timeout, _CONNECTING_S)), body, headers, deadline)
+
+    def _send(
+        self, connection: http.client.HTTPConnection, body: bytes, headers: Mapping[str, str], deadline: float
+    ) -> tuple[int, str, bytes]:
+        wire = cast("socket.socket", connection.sock)
+        try:
+            wire.settimeout(max(0.01, deadline - time.monotonic()))
+            connection.request("POST", self.access.address.path, body, dict(headers))
+            response = connection.getresponse()
+            answer = bytearray()
+            while chunk := response.read(2**16):
+                answer += chunk
+                if len(answer) > _MAX_ANSWER:
+                    text = f"{self._name} answered with more than {_MAX_ANSWER // 2**20} MB."
+                    raise ServerAway(text, "the server's answer is too long")
+                if not response.isclosed():
+                    wire.settimeout(max(0.01, deadline - time.monotonic()))
+        except BaseException:
+            connection.close()
+            raise
+        if response.will_close:
+            connection.close()
+        else:
+            with self._lock:
+                self._idle.append((connection, time.monotonic()))
+        return response.status, response.headers.get_content_type(), bytes(answer)
+
+    def _take_idle(self) -> http.client.HTTPConnection | None:
+        with self._lock:
+            while self._idle:
+                connection, since = self._idle.pop()
+                if time.monotonic() - since < _IDLE_S:
+                    return connection
+                connection.close()
+        return None
+
+    def _connect(self, timeout: float) -> http.client.HTTPConnection:
+        address = self.access.address
+        if address.scheme == "http":
+            connection = http.client.HTTPConnection(address.host, address.port, timeout=timeout)
+        elif proxy := _proxy_for(address.host):
+            connection = http.client.HTTPSConnection(*proxy, timeout=timeout)
+            connection.set_tunnel(address.host, address.port)
+        else:
+            connection = http.client.HTTPSConnection(address.host, address.port, timeout=timeout)
+        connection.connect()
+        cast("socket.socket", connection.sock).setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return connection
+
+    # --- answers ------------------------------------------------------------------------------------
+
+    def _result(self, verb: str, status: int, kind: str, answer: bytes) -> Any:
+        """Return the value of an answer. Raises the error that it contains, or that it is."""
+        message = _message(kind, answer)
+        text = str(_object(message.get("error")).get("message") or "")
+        if status in (401, 403):
+            text = f"{self._name} does not accept the token (HTTP {status}). {text}".rstrip()
+            raise ServerRefused(text, "the server does not accept the token")
+        if "result" not in message:
+            about = text or f"HTTP {status}, {kind}"
+            hint = "" if text or status >= 500 else " Is it the address of mcp-memory, with its path?"
+            text = f"{self._name} gave no answer of a memory: {about.rstrip('.')}.{hint}"
+            raise ServerAway(
+                text, f"the server failed (HTTP {status})" if status >= 400 else "the answer is of no memory"
+            )
+        result = _object(message["result"])
+        structured = _object(result.get("structuredContent"))
+        if not result.get("isError"):
+            return structured.get("result")
+        text = "".join(str(_object(block).get("text", "")) for block in result.get("content", ()))
+        if "error" in structured:
+            raise _ERRORS.get(structured["error"], StoreUnavailable)(text)
+        if text.startswith("There is no tool"):
+            text = f"{self._name} does not know {verb!r}: update it to {__version__} or later."
+            raise ServerRefused(text, "the server is of an older version")
+        raise ServerRefused(f"{self._name} refuses: {text}", "the token lacks the right")
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _message(kind: str, answer: bytes) -> dict[str, Any]:
+    """Return the JSON-RPC message of an answer, also of one that came as an event; empty for anything else."""
+    if kind == "text/event-stream":
+        lines = [line[5:] for line in answer.splitlines() if line.startswith(b"data:")]
+        answer = lines[-1] if lines else b""
+    try:
+        return _object(json.loads(answer))
+    except (ValueError, RecursionError):
+        return {}
+
+
+def _proxy_for(host: str) -> tuple[str, int] | None:
+    """Return the host and port of the proxy that the environment names for HTTPS; None without one."""
+    proxy = os.environ.get("https_proxy") or os.environ.get("HTTPS_PROXY")
+    without = (os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or "").split(",")
+    names = [name.strip().lstrip(".") for name in without if name.strip()]
+    if not proxy or "*" in names or any(host == name or host.endswith(f".{name}") for name in names):
+        return None
+    parts = urlsplit(proxy if "//" in proxy else f"//{proxy}")
+    return (parts.hostname, parts.port or 80) if parts.hostname else None
