@@ -37,10 +37,11 @@ _AT_ONCE = 200  # marks deleted per write
 _AGAIN = 0.1  # seconds between two questions
 
 _SECONDS = Histogram(
-    "mcp_memory_commit_seconds", "How long commits waited for their last answer, and for the disk and the standby."
+    "mcp_memory_commit_seconds",
+    "How long confirmed commits waited for their last answer: the remaining statements, the disk and the standby.",
 )
 _UNCONFIRMED = Counter(
-    "mcp_memory_commits_unconfirmed_total", "Commits that the standby or the server did not confirm in time.", "by"
+    "mcp_memory_commits_unconfirmed_total", "Commits that a standby, or the server, did not confirm in time.", "by"
 )
 
 
