@@ -101,8 +101,9 @@ class PostgresDatabase:
         self._pool = Pool(self._conninfo, size=connections, wait=_WAIT, equip=self._equip)
         self._write_places = max(1, connections - _FOR_READS)
         self._writers = BoundedSemaphore(self._write_places)
-        standby = reads and Pool(_conninfo(reads, **_STANDBY), size=connections, wait=_WAIT, equip=self._equip)
-        self._replica = Replica(standby) if standby else None
+        self._replica = (
+            Replica(_conninfo(reads, **_STANDBY), size=connections, wait=_WAIT, equip=self._equip) if reads else None
+        )
         self.snapshots = Snapshots(lambda: self._reading(self._deadline(), anywhere=True))
         self.clock = DatabaseClock()
         with self._translate_errors():
@@ -133,11 +134,11 @@ class PostgresDatabase:
             self._replica.close()
 
     def not_ready(self, *, try_commit: bool = False) -> str | None:
-        """Upgrade the schema if needed, and return why this program may only read or cannot write now, or None.
+        """Upgrade the schema if needed, and return why this program may only read or has no answer, or None.
 
-        It takes two seconds at most, and a connection outside of the pool. Whether a standby confirms commits is tried
-        if one was not confirmed recently, or with `try_commit`. Raises StoreUnavailable if the database cannot be used,
-        and NewerHome if a newer version has contracted it.
+        It also finds `commits.problem`: by a commit if the last was not confirmed, or with `try_commit`. It takes two
+        seconds and a connection outside of the pool. Raises StoreUnavailable if the database cannot be used, and
+        NewerHome if a newer version has contracted it.
         """
 
         def ask() -> str | None:
@@ -145,9 +146,9 @@ class PostgresDatabase:
                 self.read_only = migrations.expand_schema(con)
                 if self.read_only is not None:
                     return self.read_only
-                problem = standby_problem(con, try_commit=try_commit or self.commits.is_standby_silent)
-                self.commits.is_standby_silent = problem is not None
-                return problem
+                try_it = try_commit or self.commits.problem is not None
+                self.commits.problem = standby_problem(con, try_commit=try_it)
+                return None
 
         with translate_errors(self.name, _PROBE_SECONDS, writes=False):
             deadline = _deadline_in(_PROBE_SECONDS)
@@ -157,12 +158,12 @@ class PostgresDatabase:
                 return f"The database did not answer within {_PROBE_SECONDS:g} s."
 
     def problems(self) -> list[str]:
-        """Return the settings that risk the loss or exposure of data, and why writes are not confirmed now."""
-        problem = self.not_ready(try_commit=True) if self.read_only is None else None
+        """Return settings that risk the loss or exposure of data, and problems of the standby and the replica."""
+        self.not_ready(try_commit=True)
         if self._replica is not None:
             self.in_snapshot(lambda: self.read(lambda con: None))
-        replica_problem = self._replica and self._replica.problem
-        return [*self._setting_problems, *(text for text in (problem, replica_problem) if text)]
+        others = (self.commits.problem, self._replica and self._replica.problem)
+        return [*self._setting_problems, *(problem for problem in others if problem)]
 
     def notifications(self, heard: Callable[[], None]) -> Notifications:
         """Begin to listen for the commits of other servers, on a connection outside of the pool."""
@@ -261,7 +262,7 @@ class PostgresDatabase:
         try:
             is_committed = was_committed(mark, self._pool, deadline=deadline, warned=con.has_warned)
         except Unconfirmed as unconfirmed:
-            self.commits.note_unconfirmed(by_standby=unconfirmed.by_standby)
+            self.commits.note_unconfirmed(unconfirmed)
             logger.warning("a commit is unconfirmed: %s", SafeText(unconfirmed))
             raise
         if is_committed:
@@ -357,7 +358,11 @@ def give_key(url: str, role: str, key: str | None = None) -> str | None:
     `url` is that of the owner. The key that the role had before is valid until the next change. Raises
     StoreUnavailable if the database cannot be used.
     """
-    with translate_errors(name_of(url), 1), psycopg.connect(_conninfo(url)) as con, migrations.alone(con):
+    with (
+        translate_errors(name_of(url), CALL_SECONDS),
+        TimedConnection.connect(_conninfo(url)) as con,
+        migrations.alone(con),
+    ):
         return row_security.give_key(con, role, key)
 
 
