@@ -108,6 +108,7 @@ def standby_lost(done: Outcome) -> None:
         standby.kill()
         calls.wait(time.monotonic() + 0.5)
         done.look(team, "standby")
+        done.require(_answer(team, "conversation_search", {"query": "lost"}, url=team.url) is None, "a read fails")
         standby.start()
         calls.wait(time.monotonic(), acknowledged=True)
         calls.stopped = True

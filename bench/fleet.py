@@ -309,13 +309,17 @@ def configured(
     for path, here in (places or {}).items():
         text = text.replace(path, here)
     left = [server.removeprefix("http://") for server in servers]
+    known: dict[str, str] = {}
     lines: list[str] = []
     for line in text.splitlines():
-        named = re.fullmatch(r"(\s+server \w+) \w+:8765(.*)", line)
+        named = re.fullmatch(r"(\s+server (\w+)) \w+:8765(.*)", line)
         if named is None:
             lines.append(line)
-        elif left:
-            lines.append(f"{named[1]} {left.pop(0)}{named[2]}")
+            continue
+        if named[2] not in known and left:
+            known[named[2]] = left.pop(0)
+        if named[2] in known:
+            lines.append(f"{named[1]} {known[named[2]]}{named[3]}")
     return "\n".join(lines) + "\n"
 
 

@@ -148,8 +148,8 @@ def with_memory(primary: PostgresServer) -> PostgresServer:
     return primary
 
 
-def write(url: str, text: str) -> None:
-    with closing(open_store(url)) as store:
+def write(url: str, text: str, key: str | None = None) -> None:
+    with closing(open_store(url, key=key)) as store:
         turn = NewTurn(role="user", content=text)
         store.write("me", turn_rows.append, "s", turn_rows.prepare([turn]), now=datetime.now(UTC))
 
@@ -170,20 +170,22 @@ def test_a_fleet_is_set_up_and_loses_and_regains_its_standby(primary: PostgresSe
         started = "mcp-memory serve --transport http --host 0.0.0.0 --port 0 >serve.log 2>&1 & echo $! >serve.pid"
         ready = 'until grep -q "listens on" serve.log; do sleep 0.1; done; port=$(grep -o ":[0-9]*/mcp" serve.log | tr -dc 0-9)'
         lines = serve.replace("mcp-memory serve --transport http --host 0.0.0.0", started) + ready + "\n"
-        told = site.shell(site.here(lines + look.replace(":8765", ":$port")))
+        told = site.shell(
+            site.here(lines + 'printf %s "$MCP_MEMORY_STORE_KEY" >key\n' + look.replace(":8765", ":$port"))
+        )
         assert "laptop opens me" in told
         assert not re.search(r"^fail", told, re.MULTILINE), told
 
-        url = site.here("postgresql://memory@primary,standby/memory")
-        write(url, "on both disks")
+        url, key = site.here("postgresql://memory@primary,standby/memory"), (site.folder / "key").read_text()
+        write(url, "on both disks", key)
         standby.kill()
         start, compare, alone = BLOCKS["When the standby is lost"]
         site.perform(alone, "primary")
-        write(url, "on one disk")
+        write(url, "on one disk", key)
         site.perform(start, "standby")
         site.perform(wait, "primary")
         assert re.search(r"127\.0\.0\.1 *\| sync\n", repeated(site, compare))
-        write(url, "on both again")
+        write(url, "on both again", key)
         assert texts(standby) == ["on both again", "on both disks", "on one disk"]
     finally:
         end_process(site.folder / "serve.pid")
