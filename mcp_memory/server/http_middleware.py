@@ -183,7 +183,7 @@ class AuthenticationMiddleware:
             _require_space(client, personal)
         scope[GRANT] = Grant(
             who=client.who,
-            name=client.name,
+            name=client.name or client.who,
             space=space,
             personal=None if personal == space else personal,
             right=client.right,

@@ -38,6 +38,7 @@ PAGE = (ROOT / "docs/operations.md").read_text(encoding="utf-8")
 NOT_HERE = {
     "Tool results in a bucket": "needs a bucket; tests/postgres/test_objects.py has one",
     "When the primary is lost": "tests/postgres/test_promotion.py runs it",
+    "Reads from the standby": "sets a variable; tests/postgres/test_replica.py reads",
     "Metrics": "shows an address; tests/server/test_metrics.py asks for it",
     "Audit log": "sets a variable; tests/server/test_audit.py reads the log",
 }

@@ -41,6 +41,7 @@ from mcp_memory.store.postgres.failures import has_failed, is_transient, name_of
 from mcp_memory.store.postgres.health import setting_problems, standby_problem
 from mcp_memory.store.postgres.notifications import Notifications
 from mcp_memory.store.postgres.pool import Pool, PoolExhausted
+from mcp_memory.store.postgres.replica import Replica, position_of
 from mcp_memory.store.snapshots import Snapshots
 
 logger = logging.getLogger(__name__)
@@ -66,6 +67,7 @@ _DEFAULTS: dict[str, Any] = {
     "tcp_user_timeout": 25_000,
     "target_session_attrs": "read-write",
 }
+_STANDBY = {"target_session_attrs": "standby", "load_balance_hosts": "random"}
 
 
 class PostgresDatabase:
@@ -76,13 +78,19 @@ class PostgresDatabase:
     """
 
     def __init__(
-        self, url: str, *, key: str | None = None, connections: int = _CONNECTIONS, timeout: float = CALL_SECONDS
+        self,
+        url: str,
+        *,
+        key: str | None = None,
+        connections: int = _CONNECTIONS,
+        timeout: float = CALL_SECONDS,
+        reads: str | None = None,
     ) -> None:
         """Connect to the database.
 
         `key` is the setting `store_key`; a user who owns the tables reads a key from the database instead. `timeout` is
-        how many seconds a call may take, at least 2. Raises StoreUnavailable if the database cannot be used, and
-        NewerHome if a newer version has contracted it.
+        how many seconds a call may take, at least 2. `reads`: the URL of standbys that answer the reads of snapshots.
+        Raises StoreUnavailable if the database cannot be used, and NewerHome if a newer version has contracted it.
         """
         self.name = name_of(url)
         self.commits = Commits()
@@ -93,7 +101,10 @@ class PostgresDatabase:
         self._pool = Pool(self._conninfo, size=connections, wait=_WAIT, equip=self._equip)
         self._write_places = max(1, connections - _FOR_READS)
         self._writers = BoundedSemaphore(self._write_places)
-        self.snapshots = Snapshots(lambda: self._reading(self._deadline()))
+        self._replica = (
+            Replica(_conninfo(reads, **_STANDBY), size=connections, wait=_WAIT, equip=self._equip) if reads else None
+        )
+        self.snapshots = Snapshots(lambda: self._reading(self._deadline(), anywhere=True))
         self.clock = DatabaseClock()
         with self._translate_errors():
             try:
@@ -119,6 +130,8 @@ class PostgresDatabase:
     def close(self) -> None:
         self._pool.close()
         self._probes.close()
+        if self._replica:
+            self._replica.close()
 
     def not_ready(self, *, try_commit: bool = False) -> str | None:
         """Upgrade the schema if needed, and return why this program may only read or cannot write now, or None.
@@ -147,7 +160,10 @@ class PostgresDatabase:
     def problems(self) -> list[str]:
         """Return the settings that risk the loss or exposure of data, and why writes are not confirmed now."""
         problem = self.not_ready(try_commit=True) if self.read_only is None else None
-        return [*self._setting_problems, *([problem] if problem else [])]
+        if self._replica is not None:
+            self.in_snapshot(lambda: self.read(lambda con: None))
+        replica_problem = self._replica and self._replica.problem
+        return [*self._setting_problems, *(text for text in (problem, replica_problem) if text)]
 
     def notifications(self, heard: Callable[[], None]) -> Notifications:
         """Begin to listen for the commits of other servers, on a connection outside of the pool."""
@@ -258,9 +274,11 @@ class PostgresDatabase:
             return work(con)
 
     @contextmanager
-    def _reading(self, deadline: float, locked: str | None = None) -> Generator[TimedConnection]:
-        """Lend a connection in a transaction that cannot write."""
-        with self._connection(deadline) as con:
+    def _reading(
+        self, deadline: float, locked: str | None = None, *, anywhere: bool = False
+    ) -> Generator[TimedConnection]:
+        """Lend a connection in a transaction that cannot write; with `anywhere`, perhaps to the standby for reads."""
+        with self._connection_anywhere(deadline) if anywhere else self._connection(deadline) as con:
             try:
                 with _in_pipeline(con):
                     con.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", prepare=False)
@@ -276,6 +294,18 @@ class PostgresDatabase:
     def _connection(self, deadline: float, pool: Pool | None = None) -> Generator[TimedConnection]:
         with (pool or self._pool).connection(deadline) as con:
             self.clock.measure(con)
+            yield con
+
+    @contextmanager
+    def _connection_anywhere(self, deadline: float) -> Generator[TimedConnection]:
+        if self._replica is not None and self._replica.is_asked:
+            with self._connection(deadline) as con:
+                position = position_of(con)
+            with self._replica.connection(position, deadline) as standby:
+                if standby is not None:
+                    yield standby
+                    return
+        with self._connection(deadline) as con:
             yield con
 
     def _deadline(self) -> float:
@@ -332,9 +362,9 @@ def give_key(url: str, role: str, key: str | None = None) -> str | None:
         return row_security.give_key(con, role, key)
 
 
-def _conninfo(url: str) -> str:
-    name = {"application_name": migrations.application_name()}
-    return make_conninfo("", **{**_DEFAULTS, **name, **conninfo_to_dict(url), "client_encoding": "utf8"})
+def _conninfo(url: str, **defaults: str) -> str:
+    defaults["application_name"] = migrations.application_name()
+    return make_conninfo("", **{**_DEFAULTS, **defaults, **conninfo_to_dict(url), "client_encoding": "utf8"})
 
 
 @contextmanager

@@ -257,8 +257,10 @@ def set_settings(con: Connection) -> bool:
         "SELECT pg_has_role(datdba, 'USAGE') FROM pg_database WHERE datname = current_database()"
     ).fetchone()
     missing = missing_settings(con) if owns == (True,) else {}
+    database = sql.Identifier(con.info.dbname)
+    if owns == (True,):  # a temporary table would take the place of ours for all later statements of a connection
+        con.execute(sql.SQL("REVOKE TEMPORARY ON DATABASE {} FROM PUBLIC").format(database))
     for name, value in missing.items():
-        database = sql.Identifier(con.info.dbname)
         con.execute(sql.SQL("ALTER DATABASE {} SET {} = {}").format(database, sql.Identifier(name), value))
     return bool(missing)
 
