@@ -176,11 +176,11 @@ class Fleet:
             return -1, f"no answer within {seconds:.0f} s"
         return done.returncode, done.stdout + done.stderr
 
-    def ready(self) -> tuple[str, float]:
-        """Ask the first server whether it is ready; return its answer and the seconds that it took."""
+    def ready(self, server: int = 0) -> tuple[str, float]:
+        """Ask a server whether it is ready; return its answer and the seconds that it took."""
         began = time.monotonic()
         try:
-            answer = httpx2.get(f"{self.addresses[0]}/readyz", timeout=PATIENCE)
+            answer = httpx2.get(f"{self.addresses[server]}/readyz", timeout=PATIENCE)
         except httpx2.TimeoutException:
             return "no answer", time.monotonic() - began
         return f"{answer.status_code} {answer.text}".strip(), time.monotonic() - began

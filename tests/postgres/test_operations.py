@@ -55,7 +55,16 @@ def sections() -> dict[str, list[str]]:
 
 
 BLOCKS = sections()
-RUN = {"First set-up", "When the standby is lost", "A dump", "Upgrades", "To a moment", "Poolers", "Beyond one primary"}
+RUN = {
+    "First set-up",
+    "When the standby is lost",
+    "A dump",
+    "Upgrades",
+    "To a moment",
+    "Poolers",
+    "Beyond one primary",
+    "Spaces, quotas and tokens",
+}
 
 
 def test_every_procedure_of_the_page_is_run_by_a_test() -> None:
@@ -306,3 +315,17 @@ def served_on(stack: ExitStack, store: str, log: Path) -> str:
     }
     url, _ = stack.enter_context(running_server(command, environ, log, "/mcp"))
     return url.removesuffix("/mcp")
+
+
+@pytest.mark.nightly
+def test_an_operator_administers_spaces_from_another_machine(with_memory: PostgresServer) -> None:
+    site = make_site(with_memory)
+    url = with_memory.url("memory", "memory")
+    (block,) = BLOCKS["Spaces, quotas and tokens"]
+    on_a_server, elsewhere = block.split("\n", 1)
+    with ExitStack() as stack:
+        address = served_on(stack, url, site.folder / "server.log")
+        token = site.shell(on_a_server, MCP_MEMORY_STORE=url).split()[0]
+        told = site.shell(elsewhere.replace("https://memory.example.com", address).replace("mcm_…", token))
+    assert "maya opens team" in told
+    assert sql(with_memory.url("memory"), "SELECT name FROM space WHERE name = 'team'") == []
