@@ -131,7 +131,7 @@ def _write(store: PostgresStore, space: str, session: str, told: _Told, enough: 
             turn = NewTurn(role="user", content=text, client_id=text)
             store.write(space, turn_rows.append, session, turn_rows.prepare([turn]), now=datetime.now(UTC))
         except StoreUnavailable as error:
-            told.refused["unknown" if "unknown" in str(error) else "refused"] += 1
+            told.refused["unknown" if "may or may not" in str(error) else "refused"] += 1
             continue
         told.acknowledged.append(text)
         told.newest = max(told.newest, began)

@@ -8,7 +8,8 @@ bare SDK server at the same rate for one minute. The exit code tells whether the
 A new home is first filled with turns (`--before`): in an empty one, each search takes longer than the last, since there
 is more to find, which would look like a server that slows down.
 
-`python -m bench.load --turns 1000000 --home DIR` measures a home of that size instead (`bench.big_home`), and
+`python -m bench.load --network-ms 1` prints round trips, CPU, log and throughput of a memory in PostgreSQL instead
+(`bench.round_trips`), `--turns 1000000 --home DIR` measures a home of that size (`bench.big_home`), and
 `--store postgresql` a memory of so many turns in 1,000 spaces in PostgreSQL (`bench.shared_store`).
 
 Clients, server and other programs share the machine: compare the figures with their floor.
@@ -271,8 +272,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--largest", type=int, metavar="N", help="turns of its largest space [default: a third, at most 100,000]"
     )
+    parser.add_argument(
+        "--network-ms", type=float, metavar="MS", help="measure round trips to PostgreSQL, with so much added to each"
+    )
     options = parser.parse_args(arguments)
-    if options.store:
+    if options.network_ms is not None:
+        from bench import round_trips
+
+        found = round_trips.measured(options.network_ms, turns=options.turns or _BEFORE_TURNS)
+        lines, wrong = round_trips.lines(found), False
+    elif options.store:
         from bench import shared_store
 
         url = None if options.store == "postgresql" else options.store

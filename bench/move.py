@@ -24,6 +24,7 @@ import psycopg
 
 from bench.corpus import batches, session_of
 from mcp_memory.service.upkeep.move import move
+from mcp_memory.store.postgres.access import enter_as_owner
 from mcp_memory.store.sql import turn_rows
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Vectors
@@ -102,7 +103,7 @@ def _floor_there(home: Path, url: str) -> float:
 def _floor_here(url: str, to: Path) -> float:
     start = perf_counter()
     with psycopg.connect(url) as source, closing(connect(to)) as target, target:
-        source.execute("SELECT set_config('mcp_memory.space', 'every', true)")
+        enter_as_owner(source)
         target.execute(f"CREATE TABLE bare ({_COLUMNS})")
         rows = source.execute(f"SELECT {_COLUMNS} FROM turn ORDER BY space, id".encode()).fetchall()
         target.executemany(f"INSERT INTO bare VALUES ({', '.join('?' * len(rows[0]))})", rows)

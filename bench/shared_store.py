@@ -50,7 +50,7 @@ from mcp_memory.core.types import NewTurn
 from mcp_memory.models.embed.bundled import IDENTITY
 from mcp_memory.models.embed.factory import make_embedder
 from mcp_memory.service.memory import open_memory
-from mcp_memory.store.postgres.schema import EVERY
+from mcp_memory.store.postgres.access import enter_as_owner
 from mcp_memory.store.postgres.store import PostgresStore, open_store
 from mcp_memory.store.postgres.vectors import OWN
 from mcp_memory.store.sql import home_rows, turn_rows, word_index
@@ -142,7 +142,7 @@ def _vacuum(url: str) -> None:
 def _index(url: str) -> None:
     """Give each space with many vectors of turns a separate table, filled before it is indexed."""
     with psycopg.connect(url) as con:
-        con.execute(f"SELECT set_config('mcp_memory.space', '{EVERY}', true)")
+        enter_as_owner(con)
         con.execute("SET LOCAL maintenance_work_mem = '2GB'")
         con.execute("SET LOCAL statement_timeout = 0")
         for space, index in con.execute(

@@ -28,6 +28,7 @@ from typing import Any
 import psycopg
 
 from mcp_memory.core.types import NewTurn
+from mcp_memory.store.postgres.access import enter_as_owner
 from mcp_memory.store.postgres.store import PostgresStore, open_store
 from mcp_memory.store.sql import job_rows, turn_rows
 from tests.leases import pass_time
@@ -88,7 +89,7 @@ def _measured(url: str, home: Path, seconds: float, kill_every: float) -> dict[s
             for one in servers:
                 _kill(one)
     with psycopg.connect(url) as con:
-        con.execute("SELECT set_config('mcp_memory.space', 'every', true)")
+        enter_as_owner(con)
         done = con.execute(_DONE).fetchall()
     again = never = 0
     for space, count in written.items():

@@ -26,10 +26,12 @@ import psycopg
 
 from mcp_memory.core.config import Settings
 from mcp_memory.core.telemetry import with_spans
-from mcp_memory.store.postgres.database import migrate
+from mcp_memory.store.postgres.database import give_key, migrate
 from mcp_memory.store.postgres.migrations import set_settings
 from mcp_memory.store.postgres.store import open_store
 from mcp_memory.store.protocol import Store
+
+KEY = "the-key-of-the-roles-memory-and-server-in-tests"
 
 _AS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
 _NOBODY = "nobody"
@@ -83,10 +85,16 @@ class PostgresServer:
         with psycopg.connect(self.url(), autocommit=True) as con:
             con.execute("CREATE ROLE memory LOGIN")
             con.execute("CREATE ROLE owner LOGIN")
+            con.execute("CREATE ROLE server LOGIN")
         name = self.create_database(owner="owner")
         with psycopg.connect(name.replace("memory@", "postgres@"), autocommit=True) as con:
             con.execute("CREATE EXTENSION vector")
-        migrate(name.replace("memory@", "owner@"), role="memory")
+        owner = name.replace("memory@", "owner@")
+        for role in ("memory", "server"):
+            migrate(owner, role=role)
+            give_key(owner, role, KEY)
+        with psycopg.connect(owner) as con:  # so that most tests can leave out the key
+            con.execute("CREATE POLICY own ON server_key FOR SELECT TO memory USING (role = session_user)")
         with psycopg.connect(self.url(), autocommit=True) as con:
             con.execute(f"ALTER DATABASE {name.rpartition('/')[2]} RENAME TO memory")
 
@@ -144,18 +152,21 @@ class PostgresServer:
         if not self._killed.exists():
             self.control("-m", "immediate", "stop")
 
+    def beside(self) -> PostgresServer:
+        """Return a server on another port with an empty folder, in which there is no data directory yet."""
+        folder = self.folder / f"standby{next(self.names)}"
+        run("mkdir", folder)
+        port = _free_port()
+        return replace(self, port=port, folder=folder, options=self.options.replace(f"'{self.port}'", f"'{port}'"))
+
     @contextmanager
     def standby(self) -> Generator[PostgresServer]:
         """Start a standby, which ends and is deleted with the block; from now on commits wait for it."""
-        folder = self.folder / f"standby{next(self.names)}"
-        run("mkdir", folder)
+        standby = self.beside()
         run(
             *(self.binaries / "pg_basebackup", "-h", "127.0.0.1", "-p", str(self.port), "-U", "postgres"),
-            *("-D", folder / "data", "-R", "-X", "stream", "-c", "fast", "--no-sync"),
+            *("-D", standby.folder / "data", "-R", "-X", "stream", "-c", "fast", "--no-sync"),
         )
-        port = _free_port()
-        options = self.options.replace(f"port='{self.port}'", f"port='{port}'")
-        standby = replace(self, port=port, folder=folder, options=options)
         standby.start()
         try:
             with psycopg.connect(self.url(), autocommit=True) as con:
@@ -203,6 +214,11 @@ def running(settings: dict[str, str] = _FAST) -> Generator[PostgresServer]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def as_server(url: str) -> str:
+    """Return the URL of a database of tests for the user `server`, who has no more rights than in production."""
+    return url.replace("//memory@", "//server@")
+
+
 class HomesOnPostgres:
     """Homes whose memories are in PostgreSQL, a database for each folder: for tests that open a memory by its home."""
 
@@ -214,23 +230,27 @@ class HomesOnPostgres:
         """Take the place of the function that opens the store of a memory."""
         if settings.home not in self._urls:
             self._urls[settings.home] = self._server.create_memory()
-        return with_spans(open_store(settings.store or self._urls[settings.home], settings.objects), "store"), None
+        url = settings.store or as_server(self._urls[settings.home])
+        return with_spans(open_store(url, settings.objects, key=KEY), "store"), None
 
     def copy(self, home: Path, to: Path) -> None:
         """Copy the memory of a home that nobody has open."""
         self._urls[to] = self._server.create_database(self._urls[home].rpartition("/")[2])
 
 
-def run(*command: Path | str) -> None:
-    """Run a program of PostgreSQL as a user that it accepts. Raises RuntimeError with what it said."""
-    if _AS_ROOT:
-        done = subprocess.run(
-            command, capture_output=True, text=True, user=_NOBODY, group=_group(), cwd="/", check=False
-        )
-    else:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+def run(*command: Path | str, cwd: Path | str = "/", **environ: str) -> str:
+    """Run a program of PostgreSQL as a user that it accepts, and return its output.
+
+    Raises RuntimeError with what it said.
+    """
+    user, group = (_NOBODY, _group()) if _AS_ROOT else (None, None)
+    env = {**os.environ, **environ}
+    done = subprocess.run(
+        command, capture_output=True, text=True, user=user, group=group, cwd=cwd, env=env, check=False
+    )
     if done.returncode:
         raise RuntimeError(f"{command[0]} failed: {done.stdout}{done.stderr}")
+    return done.stdout
 
 
 def _group() -> int:

@@ -6,6 +6,7 @@
     serving                   serve, ui, demo, wrap, hook
     search                    recall, search, why
     show                      show
+    spaces                    space
     changing                  remember, forget, purge, retention, review
     distilling                distill, flush, pause, resume, verify, scene, persona, compress; cost estimates
     status, doctor            status, doctor

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +14,7 @@ import click
 from mcp_memory.cli.base import (
     as_json,
     ask,
+    ask_new_home,
     home_option,
     home_with_files,
     memory_options,
@@ -29,7 +30,6 @@ from mcp_memory.core.rights import RIGHTS
 from mcp_memory.core.text import format_bytes
 
 if TYPE_CHECKING:
-    from mcp_memory.service.memory import Memory
     from mcp_memory.service.portable.writing import Exported
     from mcp_memory.service.upkeep.archive import BackupManifest
     from mcp_memory.service.upkeep.backup import Backup
@@ -318,12 +318,19 @@ def migrate(role: str | None, contract: bool) -> None:
     chosen = settings()
     if chosen.store is None:
         raise Refused("This memory is in files, which are upgraded when they are opened. Give --store.")
+    from mcp_memory.store.postgres.database import give_key
     from mcp_memory.store.postgres.database import migrate as upgrade
 
     done = upgrade(chosen.store, role=role, contract=contract)
     lines = [f"{step}: {_PHASES[phase]}" for step, phase in done] or ["the tables are up to date"]
-    lines += [f"{escape_controls(role)} may read and write the rows"] if role is not None else []
-    print_answer({"done": [{"step": step, "phase": phase} for step, phase in done], "granted": role}, lines)
+    key = None
+    if role is not None:
+        key = give_key(chosen.store, role, chosen.store_key)
+        lines.append(f"{escape_controls(role)} may read and write the rows with its key")
+    if key is not None:
+        lines += ["Set this for its servers; it is not shown again:", f"MCP_MEMORY_STORE_KEY={key}"]
+    answer = {"done": [{"step": step, "phase": phase} for step, phase in done], "granted": role, "key": key}
+    print_answer(answer, lines)
 
 
 _PHASES = {
@@ -340,7 +347,8 @@ def token() -> None:
     """Make, list and revoke tokens of HTTP and SSE clients.
 
     A token opens some spaces with one right: read (search and recall), write (record, remember, offload and distill
-    too) or admin (forget too). Once a token exists, every request needs one.
+    too), admin (forget too), or operator (administer all spaces and tokens too). Once a token exists, every request
+    needs one.
 
     \b
     mcp-memory token create --name laptop --space work --rights write
@@ -374,7 +382,7 @@ def create(name: str, spaces: tuple[str, ...], rights: Any, expires: str | None)
     mcp-memory token create --name dashboard --rights read --expires 90d
     """
     lasts = None if expires is None else parse_duration(expires, "--expires")
-    made, text = _ask_new_home(lambda memory: memory.create_token(name, spaces=spaces, right=rights, expires=lasts))
+    made, text = ask_new_home(lambda memory: memory.create_token(name, spaces=spaces, right=rights, expires=lasts))
     print_answer({**_token_fields(made), "token": text}, text)
     if not wants_json():
         click.echo(f"{_token_line(made)} It is not shown again.", err=True)
@@ -391,7 +399,7 @@ def list_() -> None:
     \b
     mcp-memory token list
     """
-    tokens = _ask_new_home(lambda memory: memory.tokens())
+    tokens = ask_new_home(lambda memory: memory.tokens())
     head = ("ID", "NAME", "SPACES", "RIGHTS", "CREATED", "LAST USED", "ENDS")
     none = "No tokens. Over HTTP and SSE, every user of this machine has full access."
     print_answer(list(map(_token_fields, tokens)), columns([head, *map(_token_row, tokens)]) if tokens else none)
@@ -407,23 +415,8 @@ def revoke(which: str) -> None:
     \b
     mcp-memory token revoke laptop
     """
-    gone = _ask_new_home(lambda memory: memory.revoke_token(which))
+    gone = ask_new_home(lambda memory: memory.revoke_token(which))
     print_answer(_token_fields(gone), f"Revoked {escape_controls(gone.name)} ({gone.id}).")
-
-
-def _ask_new_home(question: Callable[[Memory], Awaitable[T]]) -> T:
-    """Run `question` on the memory. The home is created if needed, because tokens may be made before its first use."""
-    import anyio
-
-    from mcp_memory.service.memory import open_memory
-
-    chosen = settings()
-
-    async def visit() -> T:
-        async with open_memory(chosen, embedder="none", llm="none", rerank=False, what="token") as memory:
-            return await question(memory)
-
-    return anyio.run(visit)
 
 
 def _token_fields(token: Token) -> dict[str, Any]:

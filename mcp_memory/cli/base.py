@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import importlib
+import json
 import os
 import re
 import sys
@@ -19,7 +20,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
+from mcp_memory.core import audit
 from mcp_memory.core.errors import InvalidInput, McpMemoryError, NotFound, Refused, StoreUnavailable
+from mcp_memory.core.requests import OK, outcome_of
 
 if TYPE_CHECKING:
     from mcp_memory.core.config import Settings
@@ -90,7 +93,7 @@ class Program(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            with _masked_usage():
+            with _masked_usage(), _audited(ctx):
                 return super().invoke(ctx)
         except (KeyboardInterrupt, BaseExceptionGroup) as error:
             if not has_error(error, KeyboardInterrupt):
@@ -135,6 +138,22 @@ def _masked_usage() -> Generator[None]:
 
         error.message = mask(error.message)  # pyright: ignore[reportAttributeAccessIssue]
         raise
+
+
+@contextmanager
+def _audited(ctx: click.Context) -> Generator[None]:
+    """Write a line of the audit log for a command that used a memory, if the log is on."""
+    outcome = OK
+    try:
+        yield
+    except (click.exceptions.Exit, SystemExit):
+        raise
+    except BaseException as error:
+        outcome = "invalid usage" if isinstance(error, click.ClickException) else outcome_of(error)
+        raise
+    finally:
+        if (used := ctx.meta.get(_USED)) is not None:
+            audit.write(who=audit.local_user(), outcome=outcome, ids=ctx.meta.get(_IDS, ()), **used)
 
 
 class CommandSettings(dict[str, Any]):
@@ -182,7 +201,7 @@ _PERSONAL = click.option(
     expose_value=False,
     help="Space of the personal memory, used beside it.  [default: $MCP_MEMORY_PERSONAL_SPACE or none]",
 )
-_JSON = "mcp_memory.json"
+_JSON, _USED, _IDS = "mcp_memory.json", "mcp_memory.used", "mcp_memory.ids"
 
 
 def _store_json_option(ctx: click.Context, option: click.Parameter, value: bool) -> None:
@@ -203,6 +222,8 @@ def print_answer(value: Any, text: str | Iterable[str]) -> None:
     """Print `value` as JSON if `--json` is set, else the text or lines, within the width."""
     from mcp_memory.cli.terminal import json_text
 
+    if audit.is_on():
+        click.get_current_context().meta[_IDS] = audit.ids_in(json.loads(json_text(value)))
     if wants_json():
         click.echo(json_text(value))
     else:
@@ -263,6 +284,9 @@ def settings() -> Settings:
 
     effective = load_settings(**command_settings())
     require_home(effective)
+    audit.set_up(effective.audit_log)
+    ctx = click.get_current_context()
+    ctx.meta[_USED] = {"verb": " ".join(ctx.command_path.split()[1:]), "space": effective.space}
     return effective
 
 
@@ -327,6 +351,22 @@ def ask_memory(chosen: Settings, question: Callable[[Memory], Awaitable[T]]) -> 
     async def visit() -> T:
         # A command that only reads must not start the model.
         async with open_memory(chosen, distil=False, what=str(click.get_current_context().info_name)) as memory:
+            return await question(memory)
+
+    return anyio.run(visit)
+
+
+def ask_new_home(question: Callable[[Memory], Awaitable[T]]) -> T:
+    """Run `question` on the selected memory without any model. The home is created if it does not exist."""
+    import anyio
+
+    from mcp_memory.service.memory import open_memory
+
+    chosen = settings()
+
+    async def visit() -> T:
+        what = click.get_current_context().command_path.split()[1]
+        async with open_memory(chosen, embedder="none", llm="none", rerank=False, what=what) as memory:
             return await question(memory)
 
     return anyio.run(visit)

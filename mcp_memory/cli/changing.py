@@ -258,12 +258,7 @@ def retention(turns: str | None, results: str | None, purge_after: str | None, o
     mcp-memory --space work retention --results 30d --purge-after 30d --run
     mcp-memory retention --off
     """
-    options: dict[Keeping, str | None] = {"turns": turns, "results": results, "purge": purge_after}
-    days: dict[Keeping, int | None] = {what: _days(text, what) for what, text in options.items() if text is not None}
-    if off and days:
-        raise InvalidInput("--off keeps everything: give no times with it.")
-    if off:
-        days = dict.fromkeys(options)
+    days = retention_days(turns, results, purge_after, off=off)
 
     async def work(memory: Memory) -> tuple[list[RetentionRun], list[OverdueRows]]:
         if days:
@@ -273,6 +268,17 @@ def retention(turns: str | None, results: str | None, purge_after: str | None, o
 
     done, policies = ask(work)
     print_answer({"done": done, "policies": policies}, [*_run_lines(done), *_policy_lines(policies)])
+
+
+def retention_days(
+    turns: str | None, results: str | None, purge_after: str | None, *, off: bool
+) -> dict[Keeping, int | None]:
+    """Return the policies that the options of a command set. Raises InvalidInput for wrong options."""
+    options: dict[Keeping, str | None] = {"turns": turns, "results": results, "purge": purge_after}
+    days: dict[Keeping, int | None] = {what: _days(text, what) for what, text in options.items() if text is not None}
+    if off and days:
+        raise InvalidInput("--off keeps everything: give no times with it.")
+    return dict.fromkeys(options) if off else days
 
 
 def _days(text: str, what: Keeping) -> int:
@@ -296,6 +302,7 @@ def _policy_lines(policies: list[OverdueRows]) -> Iterator[str]:
     for overdue in policies:
         policy = overdue.policy
         ran = f"last run {format_minute(policy.ran_at)}" if policy.ran_at else "not run yet"
+        ran += f", next {format_minute(overdue.next_run)}"
         staying = f", {overdue.staying:,} more stay as evidence" if overdue.staying else ""
         what = _POLICY_NOUNS[policy.what].capitalize()
         yield (

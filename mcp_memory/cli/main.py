@@ -57,6 +57,7 @@ GROUPS = {
         "wrap": "serving",
         "hook": "serving",
         "token": "administration",
+        "space": "spaces",
     },
     "Measure": {
         "doctor": "status",

@@ -186,6 +186,7 @@ def status_rows(answer: dict[str, Any]) -> list[tuple[str, str]]:
     rows = [
         ("home", answer["home"]),
         ("store", answer["store"] if answer["store"].startswith("postgresql:") else ""),
+        ("not ready", answer["not_ready"] or ""),
         ("clock", answer["clock"] or ""),
         ("damaged", " ".join(answer["damaged"][:1])),
         ("space", _space(answer["space"], answer["spaces"])),
@@ -207,6 +208,7 @@ def status_rows(answer: dict[str, Any]) -> list[tuple[str, str]]:
         ),
         ("forgotten", plural(counts["forgotten"], "time")),
         ("retention", _retention(answer["retention"])),
+        ("quota", _quotas(answer["quotas"])),
         ("set aside", f"{_join_few(set_aside, 3)}: mcp-memory doctor --repair imports them" if set_aside else ""),
         (
             "on disk",
@@ -260,11 +262,32 @@ def _growth(grown: dict[str, dict[str, int]]) -> str:
 
 
 def _retention(policies: list[dict[str, Any]]) -> str:
+    if not policies:
+        return ""
     what = {"purge": "forgotten rows are purged"}
-    return "; ".join(
-        f"{what.get(policy['what'], policy['what'])} after {plural(policy['days'], 'day')}, {policy['took']:,} so far"
-        for policy in policies
-    )
+    rules: list[str] = []
+    for policy in policies:
+        kept = policy["kept_as_evidence"]
+        after = f"{what.get(policy['what'], policy['what'])} after {plural(policy['days'], 'day')}"
+        rules.append(
+            f"{after}, {policy['took']:,} so far, {policy['due']:,} due"
+            + (f" ({kept:,} kept as evidence)" if kept else "")
+        )
+    first = min(policy["next_run"] for policy in policies)
+    return f"{'; '.join(rules)}; next run {_local_minute(first)}, if a server is open"
+
+
+def _quotas(quotas: list[dict[str, Any]]) -> str:
+    return ", ".join(quota_text(**quota) for quota in quotas)
+
+
+def quota_text(what: str, most: int, used: int) -> str:
+    """Return a quota as text, such as `950 of 1,000 turns`."""
+    if what == "cost":
+        return f"${used / 1_000_000:,.2f} of ${most / 1_000_000:,.2f} this month"
+    if what == "bytes":
+        return f"{format_bytes(used)} of {format_bytes(most)}"
+    return f"{used:,} of {most:,} {what}{' this month' if what == 'tokens' else ''}"
 
 
 def _local_minute(moment: str) -> str:

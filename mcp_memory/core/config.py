@@ -39,10 +39,25 @@ class Settings(BaseModel):
         repr=False,
         pattern=r"^postgres(ql)?://",
     )
+    store_key: str | None = _setting(
+        None,
+        "Key of such a database, without which its user sees no rows; `mcp-memory migrate --grant` prints it",
+        repr=False,
+        pattern=r"^\S{32,}$",
+    )
+    store_reads: str | None = _setting(
+        None,
+        "Standbys of that database, `postgresql://…`, which answer recalls and searches while they are up to date",
+        repr=False,
+        pattern=r"^postgres(ql)?://",
+    )
     objects: str | None = _setting(
         None,
         "Bucket for the tool results of such a memory, `s3://BUCKET/PREFIX`; default: in the database",
         pattern=r"^s3://[^/\s]+(/\S*)?$",
+    )
+    store_timeout: float = _setting(
+        10, "Seconds for a call to such a memory; then it fails, as when the database is stopped", ge=2, le=3600
     )
     server: str | None = _setting(
         None,
@@ -126,6 +141,12 @@ class Settings(BaseModel):
     oauth_audience: str | None = _setting(None, "Address of this server that those tokens must name")
     oauth_space_claim: str | None = _setting(
         None, "Claim that names the space; without it each user has a separate space"
+    )
+    metrics_token: str | None = _setting(
+        None, "Bearer token for the metrics at `/metrics`; without it there are none", repr=False
+    )
+    audit_log: str | None = _setting(
+        None, "Audit log of requests and commands, a file or `stderr`; without it there is none"
     )
     hooks_idle_hours: float = _setting(
         12, "Hours without an event after which the process that answers hooks ends", gt=0, le=8760

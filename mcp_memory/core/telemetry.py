@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 
 from mcp_memory import __version__
 from mcp_memory.core.distribution import install_hint
+from mcp_memory.core.metrics import Histogram
 
 logger = logging.getLogger(__name__)
 
@@ -44,6 +45,8 @@ _KEPT = {
 _TRANSACTIONS = {"read": 1, "write": 1, "read_home": 0, "write_home": 0}
 """Methods of the store that run a function, with its place in their arguments. A span is named after the function."""
 _VERBS = {"embed": ("embed", "embed_query"), "model": ("ask",)}
+
+_CLAIMED = Histogram("mcp_memory_queue_wait_seconds", "How long a space was due when a worker claimed it.", "queue")
 
 _tracer: Any = None
 _provider: Any = None
@@ -124,6 +127,7 @@ def set_attribute(name: str, value: float) -> None:
 @contextmanager
 def worker_span(kind: str, *, claim_age: timedelta) -> Generator[None]:
     """Run background work on a space in a span. `claim_age` is how long the work was due before it was claimed."""
+    _CLAIMED.observe(claim_age.total_seconds(), kind)
     if not is_on():
         yield
         return

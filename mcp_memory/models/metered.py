@@ -28,6 +28,7 @@ from pydantic import BaseModel
 
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput, ModelFailed, NoUsableReply, Refused
+from mcp_memory.core.metrics import Counter
 from mcp_memory.core.text import one_line
 from mcp_memory.core.token_counts import estimate_tokens
 from mcp_memory.core.types import Spend, Spent, Stage
@@ -41,13 +42,20 @@ _PURPOSES = ("extract", "merge", "scenes", "persona", "summaries", "canvas")
 _FIRST_PAUSE_S = 1.0
 _LEAST_TIME_S = 0.5
 
+_CALLS = Counter(
+    "mcp_memory_model_calls_total", "Calls to language models, by purpose and outcome.", "purpose", "outcome"
+)
+_TOKENS = Counter("mcp_memory_model_tokens_total", "Tokens of these calls.", "purpose", "kind")
+_COST = Counter("mcp_memory_model_cost_dollars_total", "Known cost of these calls, in US dollars.", "purpose")
+
 
 class UsageLedger(Protocol):
     """The part of the store that records calls to models and the pause."""
 
     def paused(self) -> tuple[str, datetime] | None: ...
     def spent(self, *, since: datetime, until: datetime | None = None) -> list[Spent]: ...
-    def add_spend(self, spend: Spend) -> None: ...
+    def add_spend(self, spend: Spend, space: str | None = None) -> None: ...
+    def require_quota(self, space: str, *, now: datetime) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,12 +134,15 @@ class MeteredModel:
             if close:
                 close()
 
-    def complete(self, question: ModelQuestion[R], *, use: Callable[[R], T] = _unchanged) -> T:
+    def complete(
+        self, question: ModelQuestion[R], *, use: Callable[[R], T] = _unchanged, space: str | None = None
+    ) -> T:
         """Ask the model, record the usage, and return `use(reply)`, by default the reply itself.
 
+        `space` is the space whose rows are asked about, whose quotas are charged.
         A reply that does not match the schema, or for which `use` raises InvalidInput, is sent back with the reason.
         Raises ModelFailed if the model fails or does not reply in time, NoUsableReply if no reply is usable, and
-        Refused past the caps or in a pause.
+        Refused past the caps, past a quota of the space, or in a pause.
         """
         ends = time.monotonic() + (question.timeout or self._settings.llm_timeout)
         model = self._others.get(question.purpose, self._llm)
@@ -139,7 +150,7 @@ class MeteredModel:
         repeats, corrections, pause = question.repeats, question.corrections, _FIRST_PAUSE_S
         while True:
             try:
-                return self._call(model, question, messages, ends - time.monotonic(), use)
+                return self._call(model, question, messages, ends - time.monotonic(), use, space)
             except _UnusableReply as unfit:
                 if corrections == 0 or ends - time.monotonic() < _LEAST_TIME_S:
                     raise NoUsableReply(f"The model {model.name} gave no usable answer. {unfit.reason}") from None
@@ -163,8 +174,13 @@ class MeteredModel:
         messages: Sequence[ChatMessage],
         seconds: float,
         use: Callable[[R], T],
+        space: str | None,
     ) -> T:
         def record(used: Completion, error: str | None = None) -> None:
+            _CALLS.add(1, question.purpose, "failed" if error else "ok")
+            _TOKENS.add(used.prompt_tokens, question.purpose, "prompt")
+            _TOKENS.add(used.completion_tokens, question.purpose, "completion")
+            _COST.add(used.cost or 0.0, question.purpose)
             self._ledger.add_spend(
                 Spend(
                     at=self._now(),
@@ -175,11 +191,14 @@ class MeteredModel:
                     cached_tokens=used.cached_tokens,
                     cost=used.cost,
                     error=None if error is None else one_line(error, 300),
-                )
+                ),
+                space,
             )
 
         estimate = sum(estimate_tokens(message.text) for message in messages)
         self._check_caps(estimate)
+        if space is not None:
+            self._ledger.require_quota(space, now=self._now())
         prompt = ModelPrompt(messages=tuple(messages), shape=question.reply, max_tokens=question.max_tokens)
         try:
             completion = model.ask(prompt, timeout=seconds)

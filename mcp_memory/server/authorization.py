@@ -32,10 +32,12 @@ GRANT = "mcp_memory.grant"
 class Grant:
     """Rights of a request. `who` distinguishes clients; a `space` of None is the configured space.
 
-    `personal` is the space of the personal memory to use beside it.
+    `name` is the client's name in the audit log; empty for the user of this machine. `personal` is the space of the
+    personal memory to use beside it.
     """
 
     who: str = ""
+    name: str = ""
     space: str | None = None
     personal: str | None = None
     right: Right = "admin"
@@ -45,7 +47,7 @@ class Grant:
         return includes(self.right, right)
 
 
-OWNER = Grant(is_owner=True)
+OWNER = Grant(right="operator", is_owner=True)
 
 _current: ContextVar[Grant] = ContextVar("mcp_memory_grant", default=OWNER)
 
@@ -98,21 +100,19 @@ def allowed_tools(tools: list[wire.Tool], grant: Grant) -> list[wire.Tool]:
 # --- the visible status -----------------------------------------------------------------------------
 
 _OF_THE_SPACE = {
-    *("version", "space", "counts", "grown", "offload", "savings"),
-    *("pyramid", "tokenizer", "held", "retention", "set_aside"),
+    *("version", "schema", "space", "counts", "grown", "offload", "savings"),
+    *("pyramid", "tokenizer", "held", "retention", "quotas", "set_aside", "not_ready"),
 }
-_OF_THE_HOME = {"schema", "disk", "embedding", "model"}
 
 
 def visible_status(status: dict[str, Any], grant: Grant) -> dict[str, Any]:
-    """Return the part of the status a client may see: its space and, with the right admin, the home.
+    """Return the part of the status a client may see: that of its space, whatever its right.
 
-    Names (of other spaces, tokens, clients and the folder) are for the owner only.
+    Names, sizes and sums of the home, which other spaces are part of, are for the owner only.
     """
     if grant.is_owner:
         return status
-    visible = _OF_THE_SPACE | _OF_THE_HOME if grant.allows("admin") else _OF_THE_SPACE
-    return {name: value for name, value in status.items() if name in visible}
+    return {name: value for name, value in status.items() if name in _OF_THE_SPACE}
 
 
 _LOCAL_HOSTS = ("127.0.0.1", "localhost", "[::1]")

@@ -8,16 +8,16 @@ The pages at `/ui` have separate sessions (`authentication.TokenAuthenticator`).
 Requests with a valid token are admitted whatever other clients do from the same address. Other requests are counted by
 address. The response is the same for an unknown space and for a space of another client.
 
-Probes of load balancers and orchestrators need no token and reveal nothing else. `/livez` answers 200 while the
-process runs. `/readyz` answers 200 if the store answers a query and has this program's schema, else 503; the reason is
-in the log. Its body says if the clock of this machine is wrong. The store is queried at most once a second, whoever
-asks.
+Probes of load balancers and orchestrators need no token. `/livez` answers 200 while the process runs. `/readyz` answers
+within two seconds: 200 if the store answers a query, has this program's schema and confirms commits, else 503 and the
+reason, which the log has in detail. Its body also says if the clock of this machine is wrong. The store is queried at
+most once a second, whoever asks. `/metrics` has a token of its own (`scrapes`).
 """
 
 from __future__ import annotations
 
 import logging
-from collections import Counter
+from collections import Counter as Counts
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from ipaddress import ip_address
@@ -30,10 +30,14 @@ from mcp.server.auth.provider import AccessToken
 from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
 from starlette.datastructures import Headers, QueryParams
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Router
 
 from mcp_memory.core.errors import McpMemoryError
+from mcp_memory.core.logs import SafeText
+from mcp_memory.core.metrics import Counter
+from mcp_memory.core.requests import Request as Rejection
+from mcp_memory.core.requests import write_audit
 from mcp_memory.core.server_address import PERSONAL_PARAMETER, SPACE_HEADER, SPACE_PARAMETER
 from mcp_memory.core.text import one_line
 from mcp_memory.server import authorization, oauth
@@ -48,6 +52,7 @@ from mcp_memory.server.authentication import (
     wrong_tokens,
 )
 from mcp_memory.server.authorization import GRANT, Grant
+from mcp_memory.server.scrapes import Scrapes
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -65,6 +70,8 @@ _BODY_SECONDS = 60.0
 _TOKEN_CHECK_SECONDS = 1.0
 _GRACE_SECONDS = 5.0
 _PAGES_PATH = "/ui"
+_BEARER = {"WWW-Authenticate": 'Bearer realm="mcp-memory metrics"'}
+_REJECTED = Counter("mcp_memory_http_rejected_total", "HTTP requests that were rejected, by status.", "status")
 _TOKEN_REQUIRED = "This memory needs its token: send the header `Authorization: Bearer <token>`."
 
 
@@ -79,13 +86,18 @@ class AuthenticationMiddleware:
         security: TransportSecuritySettings,
         per_minute: int,
         pages: Interface | None = None,
+        metrics_token: str | None = None,
     ) -> None:
-        """`per_minute` limits the requests of each client and address; 0: unlimited. `pages` are served at `/ui`."""
+        """`per_minute` limits the requests of each client and address; 0: unlimited. `pages` are served at `/ui`.
+
+        Metrics are served at `/metrics`, if `metrics_token` is given.
+        """
         self._app = app
         self._pages = pages
         self._credentials = credentials
         self._security = TransportSecurityMiddleware(security)
         self._probes = Probes(credentials.memory)
+        self._scrapes = Scrapes(metrics_token, credentials.memory)
         memory = credentials.memory
         self._clients = RateLimit("client", per_minute, memory) if per_minute else None
         self._addresses = RateLimit("address", per_minute, memory) if per_minute else None
@@ -112,6 +124,9 @@ class AuthenticationMiddleware:
             await probe(scope, receive, send)
             return
         try:
+            if self._scrapes.is_scrape(scope):
+                await (await self._scrape(scope))(scope, receive, send)
+                return
             rejection = await self._reject_early(scope)
             if rejection is not None:
                 await rejection(scope, receive, send)
@@ -124,7 +139,18 @@ class AuthenticationMiddleware:
             else:
                 await self._admit(scope, receive, send)
         except Rejected as rejected:
+            _REJECTED.add(1, str(rejected.status))
+            if rejected.status in (401, 403):
+                who, outcome = f"address {_address(scope)}", f"rejected {rejected.status}"
+                await write_audit(Rejection(verb="enter", who=who, outcome=outcome))
             await _error_response(rejected)(scope, receive, send)
+
+    async def _scrape(self, scope: Scope) -> Response:
+        """Return the metrics. Raises Rejected for a wrong token. Asks the store about wrong tokens only."""
+        if self._scrapes.admits(_bearer_token(scope)):
+            return await self._scrapes.answer()
+        await self._wrong.take(_address(scope))
+        raise Rejected(401, "The metrics need their token, which is the setting metrics_token.", _BEARER)
 
     # --- admission -------------------------------------------------------------------------------
 
@@ -157,6 +183,7 @@ class AuthenticationMiddleware:
             _require_space(client, personal)
         scope[GRANT] = Grant(
             who=client.who,
+            name=client.name or client.who,
             space=space,
             personal=None if personal == space else personal,
             right=client.right,
@@ -336,7 +363,7 @@ class ConcurrencyLimit:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._open_requests = Counter[str]()
+        self._open_requests = Counts[str]()
 
     @contextmanager
     def slot(self, key: str) -> Generator[bool]:
@@ -357,7 +384,9 @@ class ConcurrencyLimit:
 
 _LIVE, _READY = "/livez", "/readyz"
 _READY_CACHE_SECONDS = 1.0
-_PROBED = {"Cache-Control": "no-store", "Content-Type": "text/plain; charset=utf-8"}
+_READY_SECONDS = 1.9  # a load balancer waits two
+_IN_LOG = "The store cannot be used; the reason is in the log."
+_NO_ANSWER = "The store did not answer within 2 s."
 
 
 class Probes:
@@ -365,31 +394,39 @@ class Probes:
         self._memory = memory
         self._lock = anyio.Lock()
         self._asked_at = float("-inf")
-        self._is_ready = False
+        self._reason: str | None = None
         self._note: str | None = None
 
     async def answer(self, scope: Scope) -> Response | None:
         """Return the response to a probe; None for other requests."""
         if scope["path"] not in (_LIVE, _READY) or scope["method"] not in ("GET", "HEAD"):
             return None
-        is_ok = scope["path"] == _LIVE or await self._ready()
+        reason = await self._not_ready() if scope["path"] == _READY else None
         note = self._note if scope["path"] == _READY else None
-        return Response(note, status_code=200 if is_ok else 503, headers=_PROBED)
+        return PlainTextResponse(
+            reason or note or "", status_code=503 if reason else 200, headers={"Cache-Control": "no-store"}
+        )
 
-    async def _ready(self) -> bool:
+    async def _not_ready(self) -> str | None:
         async with self._lock:
             if anyio.current_time() - self._asked_at > _READY_CACHE_SECONDS:
-                self._is_ready = await self._ask()
+                reason, details = await self._ask()
+                if reason is None and self._reason is not None:
+                    logger.warning("ready again")
+                elif reason != self._reason:
+                    logger.warning("not ready: %s", SafeText(details))
+                self._reason = reason
                 self._asked_at = anyio.current_time()
-            return self._is_ready
+            return self._reason
 
-    async def _ask(self) -> bool:
-        try:
-            memory = await self._memory()
-            reason = await memory.not_ready()
+    async def _ask(self) -> tuple[str | None, str | None]:
+        """Return the reason why the store is not ready, as it may be shown to anybody, and as it is logged."""
+        with anyio.move_on_after(_READY_SECONDS):
+            try:
+                memory = await self._memory()
+                reason = await memory.not_ready()
+            except McpMemoryError as error:
+                return _IN_LOG, str(error)  # it names hosts
             self._note = memory.clock_problem()
-        except McpMemoryError as error:
-            reason = str(error)
-        if reason is not None:
-            logger.warning("not ready: %s", reason)
-        return reason is None
+            return reason, reason
+        return _NO_ANSWER, _NO_ANSWER

@@ -23,6 +23,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.helper_types import ReadResourceContents
 from pydantic import BaseModel, Field
 
+from mcp_memory.core.rights import Right
 from mcp_memory.core.text import one_line
 from mcp_memory.server.arguments import argument_model, input_schema, parse_arguments
 from mcp_memory.server.authorization import current_grant
@@ -111,6 +112,7 @@ class AppTool:
     visibility: tuple[Visibility, ...]
     read_only: bool = True
     destructive: bool = False
+    right: Right | None = None
 
     @property
     def name(self) -> str:

@@ -42,13 +42,16 @@ from mcp.shared.exceptions import MCPError
 from pydantic import AnyUrl
 
 from mcp_memory import __version__
+from mcp_memory.core.audit import ids_in, local_user
 from mcp_memory.core.config import Settings
-from mcp_memory.core.errors import InvalidInput, McpMemoryError, NotFound
+from mcp_memory.core.errors import InvalidInput, McpMemoryError, NotFound, Refused
 from mcp_memory.core.logs import SafeText, event
+from mcp_memory.core.requests import OK, Request, current_request, measured
 from mcp_memory.core.rights import Right
 from mcp_memory.core.server_address import VERB_PREFIX
 from mcp_memory.core.text import one_line
 from mcp_memory.server.authorization import (
+    Grant,
     allowed_tools,
     current_grant,
     grant_of_request,
@@ -89,6 +92,11 @@ _AFTER_HANDSHAKE = {"notifications/initialized", "tools/list"}
 """Requests that clients send right after the handshake. They are answered before anything else is loaded."""
 _SUBSCRIBING = {"subscriptions/listen", "resources/subscribe"}
 _LISTING = {"tools/list", "prompts/list", "resources/list", "resources/templates/list", "skills/list"}
+_AUDITED = {
+    *("tools/call", "resources/read", "resources/list", "prompts/get", "completion/complete"),
+    *_SUBSCRIBING,
+}
+_METHODS = _HANDSHAKE | _AFTER_HANDSHAKE | _SUBSCRIBING | _LISTING | _AUDITED | {"logging/setLevel"}
 _MAX_CLIENT_NAME = 1_000  # characters of a client's name that are read, at each request
 INSTRUCTIONS = (resources.files("mcp_memory.server") / "instructions.md").read_text(encoding="utf-8")
 """Instructions for every client that connects: when to use this server, and when not to.
@@ -108,6 +116,7 @@ class MemoryServer(MCPServer[None]):
 
     def __init__(self, settings: Settings) -> None:
         self.updates = Updates(settings.space)
+        self._space, self._user = settings.space, local_user()
         self.memory = SharedMemory(settings, alongside=self._run_alongside)
         self._is_loaded = False
         self._was_called = False
@@ -140,12 +149,25 @@ class MemoryServer(MCPServer[None]):
 
     async def _prepare(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         """Run a request under its grant, with secrets masked in its errors."""
-        with use_grant(grant_of_request(ctx.request)), note_app_support(ctx):
-            try:
-                return await self._run_prepared(ctx, call_next)
-            except MCPError as error:  # it repeats parts of the request: a name, a method, an address
-                message, data = await _mask([error.error.message, error.error.data])
-                raise MCPError(error.error.code, message, data) from error
+        grant = grant_of_request(ctx.request)
+        async with measured(self._request(ctx.method, grant)) as request:
+            with use_grant(grant), note_app_support(ctx):
+                try:
+                    return await self._run_prepared(ctx, call_next)
+                except MCPError as error:  # it repeats parts of the request: a name, a method, an address
+                    if request.outcome == OK:
+                        request.outcome = "invalid request"
+                    message, data = await _mask([error.error.message, error.error.data])
+                    raise MCPError(error.error.code, message, data) from error
+
+    def _request(self, method: str, grant: Grant) -> Request:
+        return Request(
+            verb=method if method in _METHODS else "other",
+            who=grant.name or self._user,
+            space=grant.space or self._space,
+            is_audited=method in _AUDITED,
+            is_stream=method in _SUBSCRIBING,
+        )
 
     async def _run_prepared(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         """Run a request; subscriptions wait until the store is open.
@@ -197,22 +219,27 @@ class MemoryServer(MCPServer[None]):
         from mcp_memory.server.tools import TOOLS
 
         self._was_called = True
+        request = current_request() or Request(name)
         tool = next((tool for tool in (*TOOLS, *app_tools()) if tool.name == name), None) or _verb_tool(name)
         if tool is None:
             added = next((tool for tool in await super().list_tools() if tool.name == name), None)
             if added is not None:
                 _check_right(name, right_needed_by(added))
                 return await super().call_tool(name, arguments, context)
+            request.outcome = NotFound.__name__
             names = ", ".join(tool.name for tool in await self.list_tools())
             raise ToolError(f"There is no tool {one_line(await _mask(name), 60)!r}. Tools: {names}.")
-        _check_right(
-            name.removeprefix(VERB_PREFIX), right_needed(read_only=tool.read_only, destructive=tool.destructive)
-        )
+        request.verb, request.ids = tool.name, ids_in(arguments, nested=False)
+        needed = tool.right or right_needed(read_only=tool.read_only, destructive=tool.destructive)
+        _check_right(name.removeprefix(VERB_PREFIX), needed)
         began, failed = time.perf_counter(), None
         try:
             meta = (context and context.request_context.meta) or {}
-            return await tool.call(partial(self._memory_for_call, context), arguments, meta)
+            result = await tool.call(partial(self._memory_for_call, context), arguments, meta)
+            request.ids = (*request.ids, *ids_in(result.structured_content))
+            return result
         except McpMemoryError as error:
+            request.fail(error)
             failed, text = type(error).__name__, await _mask(str(error))
             if name.startswith(VERB_PREFIX):
                 from mcp_memory.server.verb_tools import failure
@@ -220,6 +247,7 @@ class MemoryServer(MCPServer[None]):
                 return failure(error, text)
             raise ToolError(text) from error
         except Exception as error:
+            request.fail(error)
             failed = type(error).__name__
             raise UnexpectedToolError(f"Internal error in {name}. Its traceback is in the server's log.") from error
         finally:
@@ -264,15 +292,21 @@ class MemoryServer(MCPServer[None]):
             return [content]
         if not str(uri).startswith("memory://"):
             return await super().read_resource(uri, context)
-        from mcp_memory.server.resources import read_resource
+        from mcp_memory.server.resources import kind_of, read_resource
 
+        kind, id = kind_of(str(uri))
+        request = current_request() or Request(kind)
+        request.verb, request.ids = f"resource {kind}", ids_in({"id": id})
         try:
             return await read_resource(await self._memory(), str(uri))
         except (NotFound, InvalidInput) as error:
+            request.fail(error)
             raise ResourceNotFoundError(await _mask(str(error))) from error
         except McpMemoryError as error:
+            request.fail(error)
             raise ResourceError(await _mask(str(error))) from error
         except Exception as error:
+            request.fail(error)
             raise UnexpectedResourceError("Internal error. Its traceback is in the server's log.") from error
 
     # --- prompts ------------------------------------------------------------------------------------
@@ -295,11 +329,15 @@ class MemoryServer(MCPServer[None]):
             raise MCPError(
                 wire.INVALID_PARAMS, f"There is no prompt {one_line(name, 60)!r}. Prompts: {', '.join(names)}."
             )
+        request = current_request() or Request(prompt.name)
+        request.verb = f"prompt {prompt.name}"
         try:
             return await get_prompt(await self._memory(), prompt, arguments or {})
         except McpMemoryError as error:
+            request.fail(error)
             raise MCPError(wire.INVALID_PARAMS, str(error)) from error
         except Exception as error:
+            request.fail(error)
             logger.exception("prompt %s failed", SafeText(name))
             raise MCPError(wire.INTERNAL_ERROR, f"Internal error in the prompt {name}.") from error
 
@@ -366,6 +404,8 @@ def _check_right(tool: str, right: Right) -> None:
     """Raise ToolError if the current request lacks the right that a tool needs."""
     grant = current_grant()
     if not grant.allows(right):
+        if request := current_request():
+            request.outcome = Refused.__name__
         raise ToolError(
             f"{tool} needs the right {right}, and this client has {grant.right}. The owner of the memory can give it "
             f"a token with more: mcp-memory token create --rights {right}."

@@ -21,7 +21,7 @@ import anyio.to_thread
 from pydantic import AnyHttpUrl
 
 from mcp_memory.core.errors import InvalidInput, McpMemoryError
-from mcp_memory.core.rights import RIGHTS, Right
+from mcp_memory.core.rights import OF_SPACES, Right
 from mcp_memory.core.text import safe_name
 from mcp_memory.server.authorization import is_loopback
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-SCOPES: dict[Right, str] = {right: f"memory:{right}" for right in RIGHTS}
+SCOPES: dict[Right, str] = {right: f"memory:{right}" for right in OF_SPACES}
 
 # Signatures that prove the issuer. Never a shared secret: whoever can verify with it could also sign.
 _ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
@@ -200,7 +200,7 @@ async def _fetch_json(client: Any, url: str) -> dict[str, Any]:
 def token_right(claims: dict[str, Any]) -> Right | None:
     """Return the highest right among the scopes of a token, None if it has none of our scopes."""
     scopes = _split_scopes(claims.get("scope")) + _split_scopes(claims.get("scp"))
-    return next((right for right in reversed(RIGHTS) if SCOPES[right] in scopes), None)
+    return next((right for right in reversed(OF_SPACES) if SCOPES[right] in scopes), None)
 
 
 def token_user(claims: dict[str, Any]) -> str:

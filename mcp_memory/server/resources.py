@@ -110,6 +110,15 @@ async def read_resource(memory: Memory, uri: str) -> list[ReadResourceContents]:
     return _cut_page(content, f"memory://{address}", _position(query, "from"))
 
 
+_KINDS = {"persona", "status", "canvas", "scene", "session", "atom", "ref"}
+
+
+def kind_of(uri: str) -> tuple[str, str]:
+    """Return the kind of an address, `unknown` if there is none such, and the rest of its path."""
+    kind, _, name = uri.removeprefix("memory://").partition("?")[0].partition("/")
+    return (kind if kind in _KINDS else "unknown"), unquote(name)
+
+
 async def _read_whole(memory: Memory, uri: str, kind: str, name: str) -> ReadResourceContents:
     match kind, name:
         case "persona", "":

@@ -19,6 +19,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic_core import to_json
 
 from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.rights import Right
 from mcp_memory.core.text import with_zone
 from mcp_memory.core.types import (
     MIN_BUDGET,
@@ -323,6 +324,8 @@ class Tool:
     read_only: bool = False
     destructive: bool = False
     idempotent: bool = False
+    right: Right | None = None
+    """The right that it needs, if the annotations do not imply it."""
     at_once: bool = False
     """Always loaded: Claude Code shows other tools only by name until it looks for them."""
 

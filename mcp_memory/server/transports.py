@@ -28,7 +28,7 @@ from mcp.server.stdio import stdio_server
 from mcp.shared._stream_protocols import ReadStream, WriteStream
 from mcp.shared.message import SessionMessage
 
-from mcp_memory.core import telemetry
+from mcp_memory.core import audit, telemetry
 from mcp_memory.core.config import Settings, unknown_variables
 from mcp_memory.core.errors import McpMemoryError, Refused
 from mcp_memory.core.logs import SafeText, set_up
@@ -110,6 +110,7 @@ def serve(
     """
     limit_malloc_arenas()
     set_up(level=settings.log_level, form=settings.log_format, contents=settings.log_contents)
+    audit.set_up(settings.audit_log)
     for name, nearest in unknown_variables().items():
         meant = f" Did you mean {nearest}?" if nearest else ""
         logger.warning("%s is not a setting and has no effect.%s", SafeText(name), SafeText(meant))
@@ -191,7 +192,14 @@ def http_app(server: MemoryServer, settings: Settings, *, transport: str, host: 
         from mcp_memory.ui.app import Interface
 
         pages = Interface(server.memory.get, TokenAuthenticator(credentials), base="/ui", host=None, has_tokens=True)
-    return AuthenticationMiddleware(app, credentials, security=security, per_minute=settings.rate_limit, pages=pages)
+    return AuthenticationMiddleware(
+        app,
+        credentials,
+        security=security,
+        per_minute=settings.rate_limit,
+        pages=pages,
+        metrics_token=settings.metrics_token,
+    )
 
 
 def _has_tokens(settings: Settings) -> bool:

@@ -104,9 +104,7 @@ class _Feed:
                         pass
 
     async def publish_changes(self, memory: Memory, after: int, now: int) -> None:
-        from mcp_memory.store.values import RECALLS  # late: `initialize` waits for the imports above
-
-        changes = [change for change in await memory.changes(after) if change.topic != RECALLS]
+        changes = await memory.changes(after)
         self.after = now
         if not changes:
             return

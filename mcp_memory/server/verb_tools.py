@@ -66,7 +66,7 @@ def failure(error: McpMemoryError, text: str) -> wire.CallToolResult:
 def verb_tools() -> Mapping[str, VerbTool]:
     """Return the tools by name."""
     tools = [
-        VerbTool(run=run, title=name, read_only=right == "read", destructive=right == "admin")
+        VerbTool(run=run, title=name, right=right, read_only=right == "read", destructive=right == "admin")
         for name, (run, right) in verbs.VERBS.items()
     ]
     return {tool.name: tool for tool in tools}

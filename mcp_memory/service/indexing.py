@@ -25,6 +25,7 @@ from time import monotonic
 from mcp_memory.core import telemetry
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import EmbeddingFailed, McpMemoryError, StoreUnavailable
+from mcp_memory.core.metrics import Sample
 from mcp_memory.models.embed.factory import embedder_for
 from mcp_memory.models.embed.protocol import Embedder
 from mcp_memory.store.protocol import Store
@@ -205,6 +206,13 @@ class Indexing:
             terms_waiting=progress.stale_terms,
             refs_waiting=progress.unindexed_refs,
         )
+
+    def samples(self) -> list[Sample]:
+        """Return what `/metrics` shows of the embedding model."""
+        if self._embedder is None:
+            return []
+        failing = float(self._error is not None)
+        return [Sample("mcp_memory_embedding_failing", "Whether the last call to the embedding model failed.", failing)]
 
     def _fullest_other(self, identity: str) -> list[Embedder]:
         """Return the embedder of the fullest other index, if any, looked up once: counting a large store takes long."""

@@ -35,6 +35,7 @@ from mcp_memory.service.persona_page import write_persona
 from mcp_memory.service.verbs.administration import AdministrationVerbs
 from mcp_memory.service.verbs.base import Parts
 from mcp_memory.service.verbs.pages import PageVerbs
+from mcp_memory.service.verbs.spaces import SpaceVerbs
 from mcp_memory.service.verbs.statements import StatementVerbs
 from mcp_memory.service.verbs.status import StatusVerbs
 from mcp_memory.service.verbs.tasks import TaskVerbs
@@ -54,7 +55,7 @@ _OPEN_SPACES = 256
 """Spaces that stay open in addition to the first, with their schedulers."""
 
 
-class Memory(TurnVerbs, StatementVerbs, PageVerbs, TaskVerbs, AdministrationVerbs, StatusVerbs):
+class Memory(TurnVerbs, StatementVerbs, PageVerbs, TaskVerbs, AdministrationVerbs, SpaceVerbs, StatusVerbs):
     """The verbs over a space of a store. `open_memory` opens it; safe to call from many tasks at once."""
 
     def __init__(self, parts: Parts, spaces: _Spaces | None = None) -> None:
@@ -144,6 +145,7 @@ def _build(
     what: str,
 ) -> Parts:
     """Open the store, load the configured models and start the background threads."""
+    from mcp_memory.core import audit
     from mcp_memory.core.process_registry import register
     from mcp_memory.core.telemetry import with_spans
     from mcp_memory.core.token_counts import token_counter
@@ -175,6 +177,7 @@ def _build(
             process.close()
         raise
     now = now or store.clock.now
+    audit.use_clock(now)
     model = MeteredModel(llm, StoreLedger(store), settings, now=now, others=others) if llm else None
     indexing = Indexing(
         store,
@@ -251,17 +254,25 @@ def _open_store(settings: Settings) -> tuple[Store, EmbeddedStore | None]:
     if settings.store is None:
         from mcp_memory.store.sqlite.store import open_store
 
-        if settings.objects is not None:
-            raise InvalidInput(
-                "Setting 'objects' is the bucket of a memory in PostgreSQL, and 'store' is not set. Set"
-                " MCP_MEMORY_STORE, or unset MCP_MEMORY_OBJECTS."
-            )
+        for name, what in (("objects", "the bucket"), ("store_reads", "a standby")):
+            if getattr(settings, name) is not None:
+                raise InvalidInput(
+                    f"Setting '{name}' is {what} of a memory in PostgreSQL, and 'store' is not set. Set"
+                    f" MCP_MEMORY_STORE, or unset MCP_MEMORY_{name.upper()}."
+                )
 
         embedded = with_spans(open_store(settings.home), "store")
         return embedded, embedded
     from mcp_memory.store.postgres.store import open_store as open_postgres
 
-    return with_spans(open_postgres(settings.store, settings.objects), "store"), None
+    database = open_postgres(
+        settings.store,
+        settings.objects,
+        key=settings.store_key,
+        timeout=settings.store_timeout,
+        reads=settings.store_reads,
+    )
+    return with_spans(database, "store"), None
 
 
 def _close(parts: Parts) -> None:

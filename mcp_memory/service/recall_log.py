@@ -1,8 +1,9 @@
 """The log of recalls, and the context that the sessions of this process were shown in the last hour.
 
-The log is written on a separate thread, so that no recall waits for the disk or fails with it. The thread starts with
-the first entry and ends with `close`, which writes the waiting entries. Entries are lost if the store cannot be written
-to, or if the queue is full: the log is for information, and nothing depends on it.
+The log is written on a separate thread, every few seconds, so that no recall waits for the disk or fails with it. The
+thread starts with the first entry and ends with `close`, which writes the waiting entries. Entries are lost if the
+process is killed, the store cannot be written to, or the queue is full: the log is for information, and nothing depends
+on it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from mcp_memory.store.values import RecallEntry
 
 logger = logging.getLogger(__name__)
 
-_MAX_WAITING = 100
+_MAX_WAITING = 1_000
+_EVERY_S = 2.0  # from the first waiting entry until all of them are written together
 _CLOSING_S = 5.0
 _WRITTEN_S = 2.0
 _SESSIONS = 1_000  # sessions whose recalled context is remembered
@@ -37,6 +39,7 @@ class RecallLog:
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._is_writing = False
+        self._is_urgent = False
         self._is_closed = False
 
     def note(self, space: str, entry: RecallEntry) -> None:
@@ -53,9 +56,12 @@ class RecallLog:
             self._changed.notify_all()
 
     def wait_until_written(self) -> None:
-        """Wait, at most two seconds, until the queue is written."""
+        """Write the queue now, and wait for that at most two seconds."""
         with self._changed:
+            self._is_urgent = True
+            self._changed.notify_all()
             self._changed.wait_for(lambda: not self._waiting and not self._is_writing, timeout=_WRITTEN_S)
+            self._is_urgent = False
 
     def close(self) -> None:
         with self._changed:
@@ -70,14 +76,16 @@ class RecallLog:
                 self._is_writing = False
                 self._changed.notify_all()
                 self._changed.wait_for(lambda: self._waiting or self._is_closed)
+                self._changed.wait_for(lambda: self._is_urgent or self._is_closed, timeout=_EVERY_S)
                 if not self._waiting:
                     return
-                space, entry = self._waiting.popleft()
+                entries = [*self._waiting]
+                self._waiting.clear()
                 self._is_writing = True
             try:
-                self._store.write(space, recall_rows.note_recall, entry)
+                self._store.write_home(recall_rows.note_recalls, entries)
             except McpMemoryError as error:
-                logger.info("a recall was not logged: %s", error)
+                logger.info("%d recalls were not logged: %s", len(entries), error)
 
 
 class RecalledContexts:

@@ -146,7 +146,9 @@ class Scheduler:
         if leased is None:
             return False
         try:
-            model.complete(leased.question, use=lambda reply: self._apply(leased.job, leased.basis, reply))
+            model.complete(
+                leased.question, use=lambda reply: self._apply(leased.job, leased.basis, reply), space=self._space
+            )
         except ModelFailed as failure:
             self._park(leased.job, str(failure))
             raise

@@ -36,7 +36,7 @@ from mcp_memory.store.purge_search import Traces
 from mcp_memory.store.row_types import Row
 from mcp_memory.store.sql.transaction import Engine
 from mcp_memory.store.turn_metadata import TurnMetadata
-from mcp_memory.store.values import Filters, IndexProgress, Layer, Posting, Scored, Totals, Vectors
+from mcp_memory.store.values import Filters, IndexProgress, Layer, NearestQuery, Posting, Scored, Totals, Vectors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -76,6 +76,10 @@ class SearchStore(Protocol):
 
     def nearest(self, space: str, /, layer: Layer, query: Vectors, *, filters: Filters, limit: int) -> list[Scored]:
         """Return the rows nearest to a vector, by cosine, among the rows that the model of the vector has embedded."""
+        ...
+
+    def nearest_to_each(self, space: str, /, layer: Layer, queries: Sequence[NearestQuery]) -> list[list[Scored]]:
+        """Return the rows nearest to each of several vectors, like `nearest`, at once."""
         ...
 
     def vectors_of(
@@ -137,8 +141,12 @@ class Store(Engine, SearchStore, Protocol):
         """Return the name of the newest step of the schema."""
         ...
 
-    def not_ready(self) -> str | None:
-        """Run a query; return the reason if the store cannot be fully read and written now, else None."""
+    def not_ready(self, *, try_commit: bool = False) -> str | None:
+        """Run a query; return the reason if the store cannot be fully read and written now, else None.
+
+        With `try_commit`, a server also tries whether a commit is confirmed. It takes two seconds at most. Raises
+        StoreUnavailable if the store cannot be used.
+        """
         ...
 
     def on_change(self, heard: Callable[[], None]) -> None:

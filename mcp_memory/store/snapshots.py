@@ -14,11 +14,11 @@ T = TypeVar("T")
 class Snapshot(Generic[C]):
     """The connection of a snapshot, in a transaction that begins with the first read.
 
-    `transactions` are those of the engine on this connection, by space.
+    `transactions` are those of the engine on this connection, by space; that of the home has the key None.
     """
 
     def __init__(self, begin: Callable[[], AbstractContextManager[C]]) -> None:
-        self.transactions: dict[str, Any] = {}
+        self.transactions: dict[str | None, Any] = {}
         self._begin = begin
         self._con: C | None = None
         self._stack = ExitStack()

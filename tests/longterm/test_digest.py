@@ -96,7 +96,7 @@ def test_the_page_is_the_same_bytes_until_a_statement_changes(hand: ByHand) -> N
     say(hand, "I make ceramics in Pontevedra.", "trait")
     first = body(hand), start(hand)
     entry = RecallEntry(at=hand.tick(), how="prompt", session="talk", ids=("a1",), tokens=9)
-    hand.store.write(SPACE, recall_rows.note_recall, entry)
+    hand.store.write_home(recall_rows.note_recalls, [(SPACE, entry)])
     assert (body(hand, after=timedelta(hours=5)), start(hand)) == first
     say(hand, "Noa is my sister.", "person")
     assert "Noa" in body(hand)

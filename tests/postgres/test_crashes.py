@@ -83,7 +83,7 @@ def writers(store: PostgresStore, number: int = 4) -> Iterator[Written]:
                 )
                 note(store, text)
             except StoreUnavailable as error:
-                (written.unknown if "unknown" in str(error) else written.refused).append(text)
+                (written.unknown if "may or may not" in str(error) else written.refused).append(text)
             else:
                 written.acknowledged.append(text)
 

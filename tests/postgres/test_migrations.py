@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import Any
 
 import psycopg
@@ -38,7 +39,7 @@ def _must_have_mood(con: Connection) -> None:
     con.execute("ALTER TABLE note ALTER mood SET NOT NULL")
 
 
-MOOD = Step(name="0005-mood", expand=_add_mood, backfill=_compute_mood, contract=_must_have_mood)
+MOOD = Step(name=f"{STEPS[-1].number + 1:04}-mood", expand=_add_mood, backfill=_compute_mood, contract=_must_have_mood)
 
 
 @pytest.fixture
@@ -82,7 +83,7 @@ def test_old_rows_are_computed_in_batches_and_go_on_after_a_failure(url: str, ne
         migrate(as_owner(url))
     assert moods(url).count("glad") == 4
     newer.setattr(migrations, "STEPS", [*STEPS, MOOD])
-    assert migrate(as_owner(url)) == [("0005-mood", "backfill")]
+    assert migrate(as_owner(url)) == [(MOOD.name, "backfill")]
     assert moods(url) == ["glad"] * 5
     assert migrate(as_owner(url)) == []
 
@@ -91,26 +92,28 @@ def test_an_upgrade_is_finished_when_no_older_server_is_connected(url: str, newe
     with newer.context() as this:
         this.setattr(migrations, "STEPS", STEPS)
         older = open_store(url)
-    assert migrate(as_owner(url)) == [("0005-mood", "expand"), ("0005-mood", "backfill")]
-    with pytest.raises(Refused, match=r"mcp-memory schema 4 as memory\). Nothing was removed. Upgrade them first"):
+    assert migrate(as_owner(url)) == [(MOOD.name, "expand"), (MOOD.name, "backfill")]
+    with pytest.raises(
+        Refused, match=rf"mcp-memory schema {STEPS[-1].number} as memory\). Nothing was removed. Upgrade them first"
+    ):
         migrate(as_owner(url), contract=True)
     note(older, "still written")
     older.close()
     sql(url, "UPDATE note SET mood = 'glad'")
-    assert migrate(as_owner(url), contract=True) == [("0005-mood", "contract")]
+    assert migrate(as_owner(url), contract=True) == [(MOOD.name, "contract")]
     newer.undo()
-    with pytest.raises(NewerHome, match=r"upgraded by a newer mcp-memory \(schema 0005-mood\)"):
+    with pytest.raises(NewerHome, match=rf"upgraded by a newer mcp-memory \(schema {MOOD.name}\)"):
         open_store(url)
 
 
 def test_a_version_that_may_only_read_says_so_and_writes_nothing(url: str, newer: pytest.MonkeyPatch) -> None:
-    newer.setattr(migrations, "STEPS", [*STEPS, Step(name=MOOD.name, expand=_add_mood, min_writer=5)])
+    newer.setattr(migrations, "STEPS", [*STEPS, Step(name=MOOD.name, expand=_add_mood, min_writer=MOOD.number)])
     migrate(as_owner(url))
     newer.undo()
     with opened(url) as store:
-        assert store.read_only == "schema 0005-mood can be written by newer versions only"
+        assert store.read_only == f"schema {MOOD.name} can be written by newer versions only"
         assert store.read("me", turn_rows.sessions) == []
-        with pytest.raises(StoreUnavailable, match=r"can only be read: schema 0005-mood .* Upgrade this mcp-memory"):
+        with pytest.raises(StoreUnavailable, match=rf"can only be read: schema {MOOD.name} .* Upgrade this mcp-memory"):
             note(store, "lost?")
     assert noted(url) == []
 
@@ -121,11 +124,13 @@ def test_servers_that_start_at_once_run_each_step_once(postgres: PostgresServer)
     with ThreadPoolExecutor(4) as threads:
         for store in threads.map(open_store, [url] * 4):
             store.close()
-    assert sql(url, "SELECT name, min_reader, min_writer FROM migration") == [
+    assert sql(url, "SELECT name, min_reader, min_writer FROM migration ORDER BY name") == [
         ("0001-baseline", 1, 1),
         ("0002-keyed-identifiers", 1, 1),
         ("0003-labels", 1, 1),
         ("0004-projects", 1, 1),
+        ("0005-proofs", 5, 5),
+        ("0006-quotas", 1, 1),
     ]
     postgres.drop_database(url)
 
@@ -143,8 +148,20 @@ def test_the_owner_sets_limits_that_the_database_lacks(postgres: PostgresServer)
 def test_the_command_says_what_it_did(url: str) -> None:
     sql(url, "CREATE ROLE reader LOGIN")
     try:
-        done = CliRunner().invoke(program, ["migrate", "--store", as_owner(url), "--grant", "reader"])
-        assert (done.exit_code, done.stdout) == (0, "the tables are up to date\nreader may read and write the rows\n")
+        command = ["migrate", "--store", as_owner(url), "--grant", "reader"]
+        done = CliRunner().invoke(program, command)
+        *lines, key = done.stdout.splitlines()
+        assert (done.exit_code, lines) == (
+            0,
+            [
+                "the tables are up to date",
+                "reader may read and write the rows with its key",
+                "Set this for its servers; it is not shown again:",
+            ],
+        )
+        with closing(open_store(url.replace("memory@", "reader@"), key=key.removeprefix("MCP_MEMORY_STORE_KEY="))):
+            pass
+        assert CliRunner().invoke(program, command).stdout.splitlines() == lines[:2]
     finally:
         sql(url, "DROP OWNED BY reader")
         sql(url, "DROP ROLE reader")

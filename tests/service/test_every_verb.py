@@ -45,7 +45,7 @@ NOT_OF_THE_STORE = {
     )
 }
 """Verbs that return a view of the memory, work on the caller's messages, or concern the processes of a machine."""
-NUMBERED_BY_ENGINE = {"last_change", "last_changes"}
+NUMBERED_BY_ENGINE = {"last_change", "last_changes", "measurements"}
 ENGINE_SPECIFIC = {
     "home",
     "store",
@@ -178,7 +178,7 @@ JOURNEY: list[tuple[str, Step]] = [
     ("secret", lambda m, s: m.secret("logs")),
     ("tokens", lambda m, s: m.tokens()),
     ("token_shown", lambda m, s: m.token_shown(s.create_token[1])),
-    ("is_good", lambda m, s: m.is_good(s.create_token[0].id)),
+    ("valid_token", lambda m, s: m.valid_token(s.create_token[0].id)),
     ("revoke_token", lambda m, s: m.revoke_token("laptop")),
     ("export", lambda m, s: m.export(s.folder / "export.zip")),
     ("take_in", lambda m, s: take_in(m, s.folder / "export.zip")),
@@ -192,7 +192,13 @@ JOURNEY: list[tuple[str, Step]] = [
     ("still_said", lambda m, s: m.still_said(s.forget.tombstone)),
     ("purgeable", lambda m, s: m.purgeable()),
     ("purge", lambda m, s: m.purge([s.forget.tombstone])),
-    *called("unproven verify"),
+    *called("unproven verify measurements"),
+    ("set_quotas", lambda m, s: m.set_quotas("default", {"turns": 1_000, "bytes": 10**9, "tokens": 5, "cost": 0})),
+    ("create_space", lambda m, s: m.create_space("new")),
+    ("set_space_retention", lambda m, s: m.set_space_retention("new", {"turns": 30})),
+    *called("quotas space_summaries"),
+    ("space_summary", lambda m, s: m.space_summary("default")),
+    ("delete_space", lambda m, s: m.delete_space("new")),
 ]  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -20,14 +21,14 @@ class Disk:
     def __init__(self, *, read_only: str | None = None, full: bool = False) -> None:
         self.read_only = read_only
         self.full = full
-        self.written: list[str] = []
+        self.written: list[list[str]] = []
         self.free = threading.Event()
 
-    def write(self, space: str, work: object, entry: RecallEntry) -> None:
+    def write_home(self, work: object, entries: Sequence[tuple[str, RecallEntry]]) -> None:
         self.free.wait(5)
         if self.full:
             raise NoRoom("the disk is full")
-        self.written.append(space)
+        self.written.append([space for space, _ in entries])
 
 
 def log_on(disk: Disk) -> RecallLog:
@@ -42,10 +43,10 @@ def test_a_recall_does_not_wait_for_the_disk_and_closing_does() -> None:
     assert disk.written == []
     disk.free.set()
     log.close()
-    assert disk.written == ["me", "other"]
+    assert disk.written == [["me", "other"]]
     log.note("late", ENTRY)
     log.close()
-    assert disk.written == ["me", "other"]
+    assert disk.written == [["me", "other"]]
 
 
 def test_a_full_disk_loses_entries_and_nothing_else() -> None:
@@ -57,7 +58,7 @@ def test_a_full_disk_loses_entries_and_nothing_else() -> None:
     disk.full = False
     log.note("me", ENTRY)
     log.close()
-    assert disk.written == ["me"]
+    assert disk.written == [["me"]]
 
 
 def test_a_store_that_can_only_be_read_is_not_written_to() -> None:

@@ -10,6 +10,7 @@ import pytest
 from mcp_memory.store.postgres.store import open_store as open_postgres
 from mcp_memory.store.protocol import EmbeddedStore, Store
 from mcp_memory.store.sqlite.store import open_store
+from tests.postgres_server import KEY, as_server
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def store(request: pytest.FixtureRequest, home: Path) -> Iterator[Store]:
             opened: Store = open_store(home)
         case "postgres":
             url = request.getfixturevalue("postgres").create_memory()
-            opened = open_postgres(url)
+            opened = open_postgres(as_server(url), key=KEY)
         case other:
             raise AssertionError(other)
     yield opened

@@ -13,6 +13,7 @@ import pytest
 
 from mcp_memory.core.types import NewTurn
 from mcp_memory.store.postgres import vectors
+from mcp_memory.store.postgres.access import enter_as_owner
 from mcp_memory.store.postgres.store import PostgresStore, open_store
 from mcp_memory.store.postgres.transaction import home_transaction
 from mcp_memory.store.sql import tombstone_rows, turn_rows
@@ -60,7 +61,7 @@ def found(
 def tables(url: str) -> dict[str, int]:
     """Return the tables of the turns' vectors with the number of their own rows."""
     with psycopg.connect(url) as con:
-        con.execute("SELECT set_config('mcp_memory.space', 'every', true)")
+        enter_as_owner(con)
         names = con.execute("SELECT relname FROM pg_class WHERE relkind = 'r' AND relname LIKE 'turn_vec_%'").fetchall()
         return {
             name: count
@@ -103,6 +104,7 @@ def test_a_move_that_is_killed_leaves_every_vector_where_it_was(store: PostgresS
     for _ in range(2):
         with psycopg.connect(url, autocommit=True) as con:
             con.execute("BEGIN")
+            enter_as_owner(con)
             assert vectors.move(home_transaction(con), limit=90)
         assert found(store) == before
         store.maintain_indexes(limit=90)
@@ -148,7 +150,7 @@ def test_a_turn_that_is_embedded_again_after_its_vector_was_moved_is_found_once(
 def test_a_vector_table_of_a_space_shows_nothing_to_another_space(store: PostgresStore, url: str) -> None:
     move(store)
     with psycopg.connect(url) as con:
-        con.execute("SELECT set_config('mcp_memory.space', id::text, true) FROM space WHERE name = 'few'")
+        enter_as_owner(con, "few")
         assert con.execute("SELECT count(*) FROM turn_vec_1_of_2").fetchone() == (0,)
         assert con.execute("SELECT count(*) FROM turn_vec_1").fetchone() == (100,)
 
@@ -157,7 +159,7 @@ def test_the_index_gives_the_order_of_a_search(store: PostgresStore, url: str) -
     move(store)
     with psycopg.connect(url) as con:
         con.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off")
-        con.execute("SELECT set_config('mcp_memory.space', '2', true)")
+        enter_as_owner(con, "many")
         plan = con.execute(
             "EXPLAIN SELECT v.id FROM turn_vec_1_of_2 v WHERE v.space = 2 ORDER BY v.embedding <#> %s::halfvec LIMIT 9",
             (str([1] * DIMENSIONS),),

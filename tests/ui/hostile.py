@@ -242,4 +242,4 @@ def _events(store: Store, space: str, now: datetime) -> None:
         entry = RecallEntry(
             at=now, how=get_args(RecallHow)[0], session=SESSIONS[6], ids=("t1", "a1"), tokens=9, query=payload
         )
-        store.write(space, recall_rows.note_recall, entry)
+        store.write_home(recall_rows.note_recalls, [(space, entry)])

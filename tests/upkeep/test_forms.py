@@ -69,10 +69,9 @@ def fill(home: Path, tmp_path: Path) -> None:
         store.write_home(
             home_rows.add_token, Token(id="1", name="n", spaces=("default",), right="read", at=CLOCK, hash=b"x" * 32)
         )
-        store.write(
-            "default",
-            recall_rows.note_recall,
-            RecallEntry(at=CLOCK, how="recall", session="h", ids=("t1",), tokens=9, query="tea"),
+        store.write_home(
+            recall_rows.note_recalls,
+            [("default", RecallEntry(at=CLOCK, how="recall", session="h", ids=("t1",), tokens=9, query="tea"))],
         )
         store.write(
             "default",

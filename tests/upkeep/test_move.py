@@ -76,10 +76,9 @@ def full_template(one_that_lived: Path, tmp_path_factory: pytest.TempPathFactory
             Spend(at=NOW, purpose="merge", model="m", prompt_tokens=7, completion_tokens=3, cost=0.1),
         )
         store.write("work", policy_rows.put_policy, "turns", 9, now=NOW)
-        store.write(
-            "default",
-            recall_rows.note_recall,
-            RecallEntry(at=NOW, how="recall", session=ODD, ids=("t1",), tokens=9, query=ODD),
+        store.write_home(
+            recall_rows.note_recalls,
+            [("default", RecallEntry(at=NOW, how="recall", session=ODD, ids=("t1",), tokens=9, query=ODD))],
         )
     return home
 

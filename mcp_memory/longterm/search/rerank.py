@@ -104,7 +104,7 @@ class ModelRerank:
         )
         self._store.end_snapshot()
         try:
-            return _check_order(self._model.complete(question), len(head))
+            return _check_order(self._model.complete(question, space=space), len(head))
         except McpMemoryError as error:
             return f"The model did not rank these results; they stand as words and meaning found them. {error}"
 

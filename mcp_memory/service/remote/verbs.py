@@ -1,7 +1,7 @@
 """The verbs of `Memory` that programs on other machines may call on a server, and the right that each needs.
 
 Each function declares a verb: it has no body, and the parameters, types and answer of the verb of the same name. A
-server accepts no other parameter. Verbs on files of the server, and those of its operator, are not here.
+server accepts no other parameter. Verbs on files of the server are not here. Those on all spaces are for operators.
 
 A token with the right `write` may record turns of the user, as it may by the tool `record_turns`: so it gains nothing
 from `remember` with `typed`. What is imported is stored as imported, whatever the sender says.
@@ -12,8 +12,9 @@ from __future__ import annotations
 import base64
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_type_hints
 
 from pydantic import BeforeValidator, PlainSerializer
 
@@ -45,7 +46,11 @@ from mcp_memory.core.types import (
     Why,
 )
 from mcp_memory.service.verbs.administration import ImportedStatementsReport, StatementToImport
-from mcp_memory.store.values import ClientTurn
+from mcp_memory.service.verbs.spaces import DeletedSpace
+from mcp_memory.store.forgetting import Keeping, Policy
+from mcp_memory.store.sql.quota_rows import Quota, QuotaKind
+from mcp_memory.store.sql.space_rows import SpaceSummary
+from mcp_memory.store.values import ClientTurn, Token
 
 if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
@@ -277,6 +282,38 @@ def forget(
 ) -> Forgotten: ...
 
 
+# --- operating the store -----------------------------------------------------------------------------
+
+
+def space_summaries() -> list[SpaceSummary]: ...
+
+
+def space_summary(name: str) -> SpaceSummary: ...
+
+
+def create_space(name: str) -> bool: ...
+
+
+def delete_space(name: str) -> DeletedSpace: ...
+
+
+def set_quotas(space: str, most: Mapping[QuotaKind, int | None]) -> list[Quota]: ...
+
+
+def set_space_retention(space: str, days: Mapping[Keeping, int | None]) -> list[Policy]: ...
+
+
+def tokens() -> list[Token]: ...
+
+
+def create_token(
+    name: str, *, spaces: Sequence[str] = (), right: Right = "write", expires: timedelta | None = None
+) -> tuple[Token, str]: ...
+
+
+def revoke_token(which: str) -> Token: ...
+
+
 # --- the table --------------------------------------------------------------------------------------
 
 Declaration = Callable[..., Any]
@@ -321,11 +358,23 @@ _WRITING: Sequence[Declaration] = (
     tell,
 )
 _DELETING: Sequence[Declaration] = (forget,)
+_OPERATING: Sequence[Declaration] = (
+    space_summaries,
+    space_summary,
+    create_space,
+    delete_space,
+    set_quotas,
+    set_space_retention,
+    tokens,
+    create_token,
+    revoke_token,
+)
 
 VERBS: Mapping[str, tuple[Declaration, Right]] = {
     **{declaration.__name__: (declaration, "read") for declaration in _READING},
     **{declaration.__name__: (declaration, "write") for declaration in _WRITING},
     **{declaration.__name__: (declaration, "admin") for declaration in _DELETING},
+    **{declaration.__name__: (declaration, "operator") for declaration in _OPERATING},
 }
 """Each verb by name: its declaration, and the right that it needs."""
 
@@ -347,7 +396,19 @@ async def run(memory: Memory, name: str, arguments: Mapping[str, Any]) -> Any:
     kinds = {parameter.name: parameter.kind for parameter in inspect.signature(declaration).parameters.values()}
     given = [arguments[key] for key, kind in kinds.items() if kind is not inspect.Parameter.KEYWORD_ONLY]
     named = {key: arguments[key] for key, kind in kinds.items() if kind is inspect.Parameter.KEYWORD_ONLY}
-    return await getattr(memory, name)(*given, **named)
+    return _without_hashes(await getattr(memory, name)(*given, **named))
+
+
+def _without_hashes(answer: Any) -> Any:
+    """Return an answer without the hashes of tokens."""
+    match answer:
+        case Token():
+            return replace(answer, hash=b"")
+        case list() | tuple():
+            values = [_without_hashes(value) for value in cast("Sequence[Any]", answer)]
+            return tuple(values) if isinstance(answer, tuple) else values
+        case _:
+            return answer
 
 
 def _is_plain_import(statement: StatementToImport) -> bool:

@@ -188,7 +188,7 @@ def _copy_database(home: Path, copy: Path) -> list[str]:
 def _describe_losses(built: database_rebuild.Built, base: _Base) -> Iterator[str]:
     if base.source is None:
         yield "What a model made (statements extracted from turns, scenes, the persona): it will be distilled again."
-        yield "Usage and savings, tokens, retention policies and reviews: they were only in the database."
+        yield "Usage and savings, tokens, retention policies, quotas and reviews: they were only in the database."
     for table in base.unreadable:
         yield f"Rows that are not in any file: {table}."
     for value in database_rebuild.values_without_files(base.path, base.left_out):

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import anyio.to_thread
 
-from mcp_memory.core.errors import InvalidInput, NotFound
+from mcp_memory.core.errors import InvalidInput, NotFound, StoreUnavailable
 from mcp_memory.core.personal_ids import mark_answer, unmarked
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import (
@@ -42,14 +43,33 @@ from mcp_memory.service.verbs.base import (
 )
 from mcp_memory.store.citations import find_results
 from mcp_memory.store.sql import atom_rows, entity_rows, quarantine_rows
-from mcp_memory.store.values import Filters
+from mcp_memory.store.values import Filters, NewAtom
 
 if TYPE_CHECKING:
     from mcp_memory.longterm.search.explain import Explained
 
 
+logger = logging.getLogger(__name__)
+
 _FACTS = 10_000
 _COUNT_EXACTLY = 1_000  # more statements than this are not read to be counted
+
+
+_NOT_COMPARED = "It is stored, and was not compared with similar statements, since the memory failed then."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Prepared:
+    """A statement to store in `memory`, or the answer, `closed`, if what it closes was closed before.
+
+    `replaced_claim` is its text as it was given, if the user's words are stored in its place.
+    """
+
+    memory: StatementVerbs
+    atom: NewAtom
+    note: str | None
+    replaced_claim: str | None = None
+    closed: Remembered | None = None
 
 
 class StatementVerbs(Verbs):
@@ -101,6 +121,42 @@ class StatementVerbs(Verbs):
         that supersedes marked ids of it. The user's words are still searched here, where they were recorded. The
         answer then has marked ids. Raises InvalidInput if `supersedes` names statements of both memories.
         """
+        prepared = self._store.in_snapshot(
+            self._prepare,
+            text,
+            kind=kind,
+            entity=entity,
+            relation=relation,
+            value=value,
+            supersedes=supersedes,
+            valid_from=valid_from,
+            valid_until=valid_until,
+            cites=cites,
+            source=source,
+            session=session,
+            typed=typed,
+        )
+        memory = prepared.memory
+        answer = prepared.closed or memory._store_prepared(prepared)
+        return answer if memory is self else mark_answer(answer)
+
+    def _prepare(
+        self,
+        text: str,
+        *,
+        kind: StatementKind | None,
+        entity: str | None,
+        relation: str | None,
+        value: str | None,
+        supersedes: Sequence[str],
+        valid_from: str | None,
+        valid_until: str | None,
+        cites: Sequence[str],
+        source: Source,
+        session: str | None,
+        typed: bool,
+    ) -> _Prepared:
+        """Compare a statement for `remember` with the user's words and with what it supersedes."""
         from mcp_memory.longterm.corrections import (
             check_closing,
             entities_of_correction,
@@ -110,7 +166,6 @@ class StatementVerbs(Verbs):
             promises_to_close,
             superseded_ids,
         )
-        from mcp_memory.longterm.similar_statements import similar
         from mcp_memory.longterm.statements import explicit_atom
         from mcp_memory.longterm.validity import with_end
 
@@ -163,35 +218,45 @@ class StatementVerbs(Verbs):
         )
         if is_note and atom.source != "user" and all(old.valid_to for old in older):
             closed = Remembered(atom=older[0], duplicate=True, replaced=[], similar=[], note="It was closed before.")
-            return closed if memory is self else mark_answer(closed)
-        in_users_words = atom.text != claim
+            return _Prepared(memory=memory, atom=atom, note=note, closed=closed)
+        replaced_claim = claim if atom.text != claim else None
         if end is not None and end > now and atom.valid_to == end:  # the store writes the end once it has come
             atom = replace(atom, text=with_end(atom.text, end, atom.valid_from), valid_to=None)
+        return _Prepared(memory=memory, atom=atom, note=note, replaced_claim=replaced_claim)
+
+    def _store_prepared(self, prepared: _Prepared) -> Remembered:
+        """Store a statement, and find similar ones. If the store fails after the commit, the answer says that."""
+        from mcp_memory.longterm.similar_statements import similar
+
+        parts, store, now, atom = self._parts, self._store, self._parts.now(), prepared.atom
         embedded = parts.indexing.of_rows([atom.text])
-        written = store.write(memory.space, atom_rows.add, atom, now=now, vectors=embedded)
-        if (written.atom.held or written.atom.doubts) and not atom.held:  # stored before, without the user's words
-            store.write(memory.space, quarantine_rows.review, [written.atom.id], "released", now=now)
-            written = replace(written, atom=replace(written.atom, held=(), doubts=()))
-        if in_users_words:
-            memory._close_review_of(claim)
-        memory._refresh()
-        near = similar(
-            store,
-            parts.search,
-            memory.space,
-            written,
-            embed=(lambda _: [embedded]) if embedded else vectors.embed,
-        )
+        written = store.write(self.space, atom_rows.add, atom, now=now, vectors=embedded)
         answer = Remembered(
             atom=written.atom,
             duplicate=written.duplicate,
             replaced=written.replaced,
-            similar=near.atoms,
-            contradicting=near.contradicting,
-            unsure=near.unsure,
-            note=note,
+            similar=[],
+            note=prepared.note,
         )
-        return answer if memory is self else mark_answer(answer)
+        try:
+            if (written.atom.held or written.atom.doubts) and not atom.held:  # stored before, without the user's words
+                store.write(self.space, quarantine_rows.review, [written.atom.id], "released", now=now)
+                answer = replace(answer, atom=replace(written.atom, held=(), doubts=()))
+            if prepared.replaced_claim is not None:
+                self._close_review_of(prepared.replaced_claim)
+            self._refresh()
+            near = store.in_snapshot(
+                similar,
+                store,
+                parts.search,
+                self.space,
+                replace(written, atom=answer.atom),
+                embed=(lambda _: [embedded]) if embedded else QueryVectors(parts.indexing).embed,
+            )
+        except StoreUnavailable as error:
+            logger.warning("a statement was stored, and not compared with others: %s", error)
+            return replace(answer, note=join_notes(answer.note, _NOT_COMPARED))
+        return replace(answer, similar=near.atoms, contradicting=near.contradicting, unsure=near.unsure)
 
     def _memory_about(
         self, text: str, kind: StatementKind | None, entity: str | None, supersedes: Sequence[str], cites: Sequence[str]

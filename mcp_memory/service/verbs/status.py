@@ -12,25 +12,32 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+import anyio
+import anyio.to_thread
+
 from mcp_memory import __version__
-from mcp_memory.core.errors import DamagedRow, Refused
+from mcp_memory.core.errors import DamagedRow, Refused, StoreUnavailable
+from mcp_memory.core.metrics import Sample
 from mcp_memory.core.process_registry import all_processes
 from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import ActivityEntry, Atom, DaySavings, SessionSavings, Spent
+from mcp_memory.service.measurements import samples_of
 from mcp_memory.service.verbs.base import MAX_PAGE, check_range, home_verb, in_thread, reading, store_verb
+from mcp_memory.service.verbs.forgetting import overdue_rows
 from mcp_memory.service.verbs.recall import RecallVerbs
 from mcp_memory.store.sql import (
     atom_rows,
     home_rows,
     job_rows,
-    policy_rows,
+    quota_rows,
     record_rows,
     saving_rows,
     stage_outputs,
     tombstone_rows,
     turn_rows,
 )
+from mcp_memory.store.sql.measures import measure
 from mcp_memory.store.values import Saved, Token, Tombstone
 
 MAX_DAYS = 366
@@ -86,13 +93,26 @@ class StatusVerbs(RecallVerbs):
             "held": quarantined,
             "set_aside": [path.name for path in (embedded.kept_beside(self.space) if embedded else ())],
             "retention": [
-                _as_json(policy, "what", "days", "took", "ran_at")
-                for policy in store.read(self.space, policy_rows.list_policies)
+                {
+                    **_as_json(overdue.policy, "what", "days", "took", "ran_at"),
+                    "next_run": overdue.next_run.isoformat(),
+                    "due": overdue.going,
+                    "kept_as_evidence": overdue.staying,
+                }
+                for overdue in overdue_rows(store, self.space, now=now)
             ],
+            "quotas": [_as_json(quota) for quota in store.read(self.space, quota_rows.list_quotas, now=now)],
             "tokens": _count_tokens(_read_rows(partial(store.read_home, home_rows.tokens), damaged), now=now),
             "connected": _home_processes(self.settings.home),
             "damaged": list(dict.fromkeys(damaged)),
+            "not_ready": self._why_not_ready(try_commit=not brief),
         }
+
+    def _why_not_ready(self, *, try_commit: bool) -> str | None:
+        try:
+            return self._store.not_ready(try_commit=try_commit)
+        except StoreUnavailable as error:
+            return str(error)
 
     @reading
     def ledger(self) -> dict[str, Any]:
@@ -279,9 +299,25 @@ class StatusVerbs(RecallVerbs):
         self._store.on_change(heard)
 
     @in_thread
-    def not_ready(self) -> str | None:
-        """Run a query; return the reason if the store cannot be fully read and written now, else None."""
-        return self._store.not_ready()
+    def measurements(self) -> list[Sample]:
+        """Return the samples of the store for `/metrics`."""
+        wrong = float(self._store.clock.problem() is not None)
+        unready = float(self._why_not_ready(try_commit=False) is not None)
+        return [
+            *samples_of(self._store.read_home(measure)),
+            Sample("mcp_memory_store_not_ready", "Whether the store cannot be fully read and written now.", unready),
+            Sample("mcp_memory_clock_wrong", "Whether this machine's clock differs from the database's.", wrong),
+            *self._parts.indexing.samples(),
+        ]
+
+    async def not_ready(self) -> str | None:
+        """Run a query; return the reason if the store cannot be fully read and written now, else None.
+
+        It does not wait for threads of other calls, and can be cancelled. Raises StoreUnavailable.
+        """
+        return await anyio.to_thread.run_sync(
+            self._store.not_ready, abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1)
+        )
 
     def clock_problem(self) -> str | None:
         """Return how the clock of this machine differs from the store's, if by more than a minute. Does not block."""

@@ -1,4 +1,8 @@
-"""Finds out whether a transaction was committed if its COMMIT was not answered.
+"""Finds out whether a transaction was committed if its COMMIT was not acknowledged.
+
+A COMMIT is acknowledged if it was answered without a warning. PostgreSQL ends its wait for a synchronous standby with a
+warning if the backend is cancelled or terminated: the transaction is then committed on the primary only, and would be
+lost in a failover.
 
 `pg_xact_status` is not reliable here: after a crash or a failover, the server may reuse the number of a transaction of
 which nothing was flushed (or sent), and would then report the outcome of the later transaction. So every transaction
@@ -6,7 +10,11 @@ that writes also inserts a random number, its mark, into `commit_mark`, which is
 transactions with a known outcome are deleted, many at a time.
 
 To learn the outcome, another transaction inserts the same mark. The insert waits while the first transaction is
-running, finds the mark if it was committed, and otherwise prevents it from being committed later.
+running, finds the mark if it was committed, and otherwise prevents it from being committed later. This transaction
+writes and waits for the standby itself, so if it is acknowledged, everything before it is on the standby too.
+
+A client that repeats a write after an unknown outcome gets the same certainty: a write locks its space, which is a
+change of the log, so it waits for the standby even if it finds everything already stored.
 """
 
 from __future__ import annotations
@@ -14,10 +22,12 @@ from __future__ import annotations
 import secrets
 import time
 from collections import deque
+from contextlib import suppress
 from typing import Any
 
 import psycopg
 
+from mcp_memory.core.metrics import Counter, Histogram
 from mcp_memory.store.postgres.pool import Pool, PoolExhausted
 
 Connection = psycopg.Connection[Any]
@@ -25,34 +35,63 @@ Connection = psycopg.Connection[Any]
 _AT_ONCE = 200  # marks deleted per write
 _AGAIN = 0.1  # seconds between two questions
 
+_CONFIRMED = Histogram(
+    "mcp_memory_commit_seconds",
+    "How long confirmed commits waited for their last answer: the remaining statements, the disk and the standby.",
+)
+_UNCONFIRMED = Counter(
+    "mcp_memory_commits_unconfirmed_total", "Commits that a standby, or the server, did not confirm in time.", "by"
+)
 
-class Unknown(Exception):
-    """The outcome of a COMMIT is unknown, because no server answered in time."""
+
+class Unconfirmed(Exception):
+    """It is unknown whether a transaction is stored; `str(error)` says who did not confirm it."""
+
+    def __init__(self, *, by_standby: bool) -> None:
+        super().__init__("not confirmed by the standby" if by_standby else "not confirmed by the server")
+        self.by_standby = by_standby
 
 
 class Commits:
-    """Inserts the marks of this process's transactions, and deletes old marks. Safe to use from any thread."""
+    """Inserts the marks of this process's transactions, and deletes old marks. Safe to use from any thread.
+
+    `is_standby_silent` is True after a standby did not confirm a commit, until one is confirmed.
+    """
 
     def __init__(self) -> None:
         self._known: deque[int] = deque()
+        self.is_standby_silent = False
 
     def forget_old(self, con: Connection) -> None:
-        """Delete marks older than a day, which were left by processes that ended."""
-        con.execute("DELETE FROM commit_mark WHERE at < now() - interval '1 day'")
+        """Delete marks older than a day, which were left by processes that ended. Does not wait for a standby."""
+        with con.transaction():
+            con.execute("SET LOCAL synchronous_commit = off")
+            con.execute("DELETE FROM commit_mark WHERE at < now() - interval '1 day'")
 
     def mark(self, con: Connection) -> int:
-        """Insert a new mark if the transaction has written anything, and return it. Call this right before COMMIT."""
+        """Insert a new mark if the transaction has written anything, and return it. Call this right before COMMIT.
+
+        The server then sends its warnings, whatever `client_min_messages` is.
+        """
         token = secrets.randbits(63)
         if len(self._known) >= _AT_ONCE:
             con.execute("DELETE FROM commit_mark WHERE token = ANY(%s)", (self._some(),))
         con.execute(
-            "INSERT INTO commit_mark (token) SELECT %s WHERE pg_current_xact_id_if_assigned() IS NOT NULL", (token,)
+            "INSERT INTO commit_mark (token) SELECT %s WHERE pg_current_xact_id_if_assigned() IS NOT NULL"
+            " AND set_config('client_min_messages', 'warning', true) <> ''",
+            (token,),
         )
         return token
 
-    def note_committed(self, mark: int) -> None:
-        """Note that a transaction was committed, so that its mark can be deleted."""
+    def note_confirmed(self, mark: int, seconds: float) -> None:
+        """Note that a transaction was committed, so that its mark can be deleted; `seconds` is what its end took."""
         self._known.append(mark)
+        _CONFIRMED.observe(seconds)
+        self.is_standby_silent = False
+
+    def note_unconfirmed(self, *, by_standby: bool) -> None:
+        _UNCONFIRMED.add(1, "standby" if by_standby else "server")
+        self.is_standby_silent |= by_standby
 
     def _some(self) -> list[int]:
         taken: list[int] = []
@@ -64,35 +103,33 @@ class Commits:
         return taken
 
 
-def was_committed(mark: int, pool: Pool, *, ask_for: float) -> bool:
-    """Return whether a transaction was committed; if not, it can no longer be committed afterwards.
+def was_committed(mark: int, pool: Pool, *, deadline: float, warned: bool) -> bool:
+    """Return whether a transaction was committed and, if so, is on the standby; if not, it can no longer be committed.
 
-    Raises Unknown if no server answers within `ask_for` seconds.
+    `warned`: its COMMIT ended with a warning. Raises Unconfirmed if the answer is not known before the deadline.
     """
-    until = time.monotonic() + ask_for
-    while True:
-        try:
-            with pool.connection() as con, con.transaction():
-                return _ask(con, mark, until - time.monotonic())
-        except (psycopg.Error, PoolExhausted):
-            pass
-        if time.monotonic() > until:
-            raise Unknown
+    while time.monotonic() < deadline:
+        with suppress(psycopg.Error, PoolExhausted), pool.connection(deadline) as con:
+            try:
+                with con.transaction():
+                    is_committed = _ask(con, mark)
+                if not (is_committed and con.has_warned):
+                    return is_committed
+            finally:
+                warned |= con.has_warned
         time.sleep(_AGAIN)
+    raise Unconfirmed(by_standby=warned)
 
 
-def _ask(con: Connection, mark: int, seconds: float) -> bool:
+def _ask(con: Connection, mark: int) -> bool:
     """Return whether a mark was committed; if not, insert it, so that its transaction can no longer be committed.
 
     The inserted mark is dated in the future, so that a repeated question does not mistake it for a committed mark.
     """
-    con.execute(
-        "SELECT set_config('lock_timeout', %s, true), set_config('synchronous_commit', 'off', true)",
-        (f"{max(1, round(1_000 * seconds))}",),
-    )
     row = con.execute(
         "INSERT INTO commit_mark (token, at) VALUES (%s, now() + interval '1 day') ON CONFLICT (token)"
-        " DO UPDATE SET at = commit_mark.at RETURNING at < now() + interval '12 hours'",
+        " DO UPDATE SET at = commit_mark.at"
+        " RETURNING set_config('client_min_messages', 'warning', true) <> '' AND at < now() + interval '12 hours'",
         (mark,),
     ).fetchone()
     return row == (True,)

@@ -4,9 +4,12 @@ A write locks the row of its space first, so the writes of a space are sequentia
 of commits; writes of different spaces do not wait for each other. A read sees one snapshot.
 
 A transaction is retried after a deadlock, a serialization failure or a connection that was lost before its COMMIT. If a
-COMMIT was sent and the server did not report a failed statement, the server is asked whether the transaction was
-committed (`commits`). Every other failure becomes an error that states whether something was written and what to do
-(`failures`). A server that accepts a connection, never answers and never closes it is waited for without a limit.
+COMMIT was sent, and the server neither reported a failed statement nor acknowledged it, the server is asked whether the
+transaction was committed and is on the standby (`commits`). Every other failure becomes an error that states whether
+something was written and what to do (`failures`).
+
+A call, with its retries and questions, takes no longer than `timeout`, also if the server is stopped or the network
+drops packets (`deadlines`). Some connections are reserved for reads, which need no standby.
 """
 
 from __future__ import annotations
@@ -16,6 +19,9 @@ import random
 import time
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import replace
+from math import inf
+from threading import BoundedSemaphore
 from typing import Any, TypeVar
 
 import psycopg
@@ -25,13 +31,17 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from mcp_memory.core import telemetry
 from mcp_memory.core.errors import Refused, StoreUnavailable
 from mcp_memory.core.logs import SafeText
-from mcp_memory.store.postgres import migrations
+from mcp_memory.store.postgres import migrations, row_security
+from mcp_memory.store.postgres.access import Access, enter, give_access, key_of, read_key
 from mcp_memory.store.postgres.clock import DatabaseClock
-from mcp_memory.store.postgres.commits import Commits, was_committed
+from mcp_memory.store.postgres.commits import Commits, Unconfirmed, was_committed
 from mcp_memory.store.postgres.connection import equip
+from mcp_memory.store.postgres.deadlines import CANCELLING, NoAnswer, TimedConnection, allow_long_answers
 from mcp_memory.store.postgres.failures import has_failed, is_transient, name_of, reason_of, translate_errors
+from mcp_memory.store.postgres.health import setting_problems, standby_problem
 from mcp_memory.store.postgres.notifications import Notifications
-from mcp_memory.store.postgres.pool import Pool
+from mcp_memory.store.postgres.pool import Pool, PoolExhausted
+from mcp_memory.store.postgres.replica import Replica, position_of
 from mcp_memory.store.snapshots import Snapshots
 
 logger = logging.getLogger(__name__)
@@ -40,10 +50,13 @@ logging.getLogger("psycopg").setLevel(logging.ERROR)  # it warns of lost connect
 T = TypeVar("T")
 Connection = psycopg.Connection[Any]
 
+CALL_SECONDS = 10.0
+_PROBE_SECONDS = 2.0
 _CONNECTIONS = 10
+_FOR_READS = 2  # of them, which remain while commits wait for a standby
 _WAIT = 2.0  # seconds for a connection while all are in use
-_ASK_FOR = 30.0  # seconds for a server that is asked whether a transaction was committed
 _PAUSES = (0.0, 0.1, 0.2, 0.4, 0.8, 0.8)  # seconds before each retry, varied at random by up to 50 %
+_SHORTEST_TRY = 1.0  # seconds
 
 # Used where the URL says nothing else. A host that is switched off is noticed after some 25 s.
 _DEFAULTS: dict[str, Any] = {
@@ -54,23 +67,7 @@ _DEFAULTS: dict[str, Any] = {
     "tcp_user_timeout": 25_000,
     "target_session_attrs": "read-write",
 }
-
-_ABOVE = (
-    "The user of the database is a superuser or may bypass row-level security, so only our own queries separate the"
-    " spaces. Connect as a plain user; `mcp-memory migrate --grant USER` grants it the tables."
-)
-_NOT_FLUSHED = (
-    "synchronous_commit is off: a crash of the server may lose writes that were acknowledged. Set it to on for the"
-    " database."
-)
-_NOT_SENT = (
-    "No standby is synchronous: after a failover to one, writes that were acknowledged may be missing. Name it in"
-    " synchronous_standby_names."
-)
-_MISSING = (
-    "The database lacks settings of mcp-memory: {}. They are lost when a dump is restored. Run `mcp-memory migrate`"
-    " with the URL of the user who owns the database."
-)
+_STANDBY = {"target_session_attrs": "standby", "load_balance_hosts": "random"}
 
 
 class PostgresDatabase:
@@ -80,48 +77,93 @@ class PostgresDatabase:
     None. `problems` describes settings of the server that risk the loss or exposure of data.
     """
 
-    def __init__(self, url: str, *, connections: int = _CONNECTIONS, ask_for: float = _ASK_FOR) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        key: str | None = None,
+        connections: int = _CONNECTIONS,
+        timeout: float = CALL_SECONDS,
+        reads: str | None = None,
+    ) -> None:
         """Connect to the database.
 
-        Raises StoreUnavailable if it cannot be used, and NewerHome if a newer version has contracted it.
-
-        `ask_for` is how many seconds to wait for the outcome of an unanswered COMMIT.
+        `key` is the setting `store_key`; a user who owns the tables reads a key from the database instead. `timeout` is
+        how many seconds a call may take, at least 2. `reads`: the URL of standbys that answer the reads of snapshots.
+        Raises StoreUnavailable if the database cannot be used, and NewerHome if a newer version has contracted it.
         """
         self.name = name_of(url)
+        self.commits = Commits()
+        self._timeout = timeout
         self._conninfo = _conninfo(url)
-        self._pool = Pool(self._conninfo, size=connections, wait=_WAIT, equip=equip)
-        self.snapshots = Snapshots(self._reading)
-        self._commits = Commits()
+        self._access = Access(key=key_of(key) if key else None, version=migrations.STEPS[-1].number)
+        self._probes = Pool(self._conninfo, size=1, wait=_WAIT, equip=self._equip)
+        self._pool = Pool(self._conninfo, size=connections, wait=_WAIT, equip=self._equip)
+        self._write_places = max(1, connections - _FOR_READS)
+        self._writers = BoundedSemaphore(self._write_places)
+        self._replica = (
+            Replica(_conninfo(reads, **_STANDBY), size=connections, wait=_WAIT, equip=self._equip) if reads else None
+        )
+        self.snapshots = Snapshots(lambda: self._reading(self._deadline(), anywhere=True))
         self.clock = DatabaseClock()
-        self._ask_for = ask_for
         with self._translate_errors():
             try:
-                with self._connection() as con:
+                with self._connection(self._deadline()) as con:
                     self.read_only = migrations.expand_schema(con)
-                    self.problems = _problems(con)
+                    if self._access.key is None:
+                        self._access = replace(self._access, key=read_key(con))
+                        self._equip(con)
+                    next(enter(con, None, "read"))  # refuses a wrong key
+                    self._setting_problems = setting_problems(con)
                     if self.read_only is None:
-                        self._commits.forget_old(con)
+                        self.commits.forget_old(con)
             except BaseException:
                 self._pool.close()
                 raise
-        for problem in self.problems:
+        for problem in self._setting_problems:
             logger.warning("%s", SafeText(problem))
+
+    def _equip(self, con: Connection) -> None:
+        equip(con)
+        give_access(con, self._access)
 
     def close(self) -> None:
         self._pool.close()
+        self._probes.close()
+        if self._replica:
+            self._replica.close()
 
-    def not_ready(self) -> str | None:
-        """Upgrade the schema if needed, and return why this program may only read, or None.
+    def not_ready(self, *, try_commit: bool = False) -> str | None:
+        """Upgrade the schema if needed, and return why this program may only read or cannot write now, or None.
 
-        Raises StoreUnavailable if the database cannot be used, and NewerHome if a newer version has contracted it.
+        It takes two seconds at most, and a connection outside of the pool. Whether a standby confirms commits is tried
+        if one was not confirmed recently, or with `try_commit`. Raises StoreUnavailable if the database cannot be used,
+        and NewerHome if a newer version has contracted it.
         """
 
         def ask() -> str | None:
-            with self._connection() as con:
-                return migrations.expand_schema(con)
+            with self._connection(deadline, self._probes) as con:
+                self.read_only = migrations.expand_schema(con)
+                if self.read_only is not None:
+                    return self.read_only
+                problem = standby_problem(con, try_commit=try_commit or self.commits.is_standby_silent)
+                self.commits.is_standby_silent = problem is not None
+                return problem
 
-        with self._translate_errors():
-            return _with_retries(ask)
+        with translate_errors(self.name, _PROBE_SECONDS, writes=False):
+            deadline = _deadline_in(_PROBE_SECONDS)
+            try:
+                return _with_retries(ask, deadline)
+            except (NoAnswer, errors.ConnectionTimeout):
+                return f"The database did not answer within {_PROBE_SECONDS:g} s."
+
+    def problems(self) -> list[str]:
+        """Return the settings that risk the loss or exposure of data, and why writes are not confirmed now."""
+        problem = self.not_ready(try_commit=True) if self.read_only is None else None
+        if self._replica is not None:
+            self.in_snapshot(lambda: self.read(lambda con: None))
+        replica_problem = self._replica and self._replica.problem
+        return [*self._setting_problems, *(text for text in (problem, replica_problem) if text)]
 
     def notifications(self, heard: Callable[[], None]) -> Notifications:
         """Begin to listen for the commits of other servers, on a connection outside of the pool."""
@@ -137,61 +179,106 @@ class PostgresDatabase:
                 f"{self.name} can only be read: {self.read_only}. Nothing was written. Upgrade this mcp-memory."
             )
         with self._translate_errors():
-            return _with_retries(lambda: self._write(work))
+            deadline = self._deadline()
+            return _with_retries(lambda: self._write(work, deadline), deadline)
 
     def read(self, work: Callable[[Connection], T], *, again: bool = True, locked: str | None = None) -> T:
         """Run `work` in a transaction that cannot write; all its queries see one snapshot.
 
-        With `again`, `work` is repeated after a transient failure; pass False if it passes rows on while it runs.
-        Without `again`, `locked` may name a table that no other transaction can write to while `work` runs.
+        With `again`, `work` is repeated after a transient failure; pass False if it passes rows on while it runs: then
+        only each of its statements has a deadline. Without `again`, `locked` may name a table that no other transaction
+        can write to while `work` runs.
         """
+        deadline = self._deadline()
         if again and (snapshot := self.snapshots.current) is not None:
-            return work(snapshot.connection())  # `in_snapshot` retries
-        with self._translate_errors():
-            return _with_retries(lambda: self._read(work)) if again else self._read(work, locked)
+            con = snapshot.connection()
+            con.deadline = deadline
+            return work(con)  # `in_snapshot` retries
+        with self._translate_errors(writes=False):
+            if again:
+                return _with_retries(lambda: self._read(work, deadline), deadline)
+            with self._reading(deadline, locked) as con:
+                allow_long_answers(con)
+                return work(con)
 
     def in_snapshot(self, work: Callable[[], T]) -> T:
-        """Call `work`, whose reads all see one snapshot. It is called again after a transient failure."""
+        """Call `work`, whose reads all see one snapshot. It is called again after a transient failure.
+
+        Each of the reads has a deadline.
+        """
         if self.snapshots.current is not None:
             return work()
-        with self._translate_errors():
-            return _with_retries(lambda: self.snapshots.run(work))
+        with self._translate_errors(writes=False):
+            return _with_retries(lambda: self.snapshots.run(work), self._deadline())
 
-    def _write(self, work: Callable[[Connection], T]) -> T:
-        committing: tuple[int, T] | None = None
-        with self._connection() as con:
-            try:
-                with _in_pipeline(con):
-                    con.execute("BEGIN", prepare=False)
-                    result = work(con)
-                    mark = self._commits.mark(con)
-                    committing = mark, result
-                    con.execute("COMMIT", prepare=False)
-                self._commits.note_committed(mark)
-                return result
-            except (errors.ReadOnlySqlTransaction, errors.UndefinedTable) as error:
-                # The server became a standby, and a new connection may find the primary; or a model's vectors were
-                # dropped, whose tables it would not know.
-                con.close()
-                raise psycopg.OperationalError(str(error)) from None
-            except BaseException as error:
-                _roll_back(con)
-                if committing is None or not isinstance(error, psycopg.Error) or has_failed(error):
-                    raise
-                con.close()
-        mark, result = committing
-        if not was_committed(mark, self._pool, ask_for=self._ask_for):
-            raise psycopg.OperationalError("the connection was lost at COMMIT, and the transaction with it")
-        return result
+    def _write(self, work: Callable[[Connection], T], deadline: float) -> T:
+        with self._place_to_write():
+            committing: tuple[int, T] | None = None
+            with self._connection(deadline) as con:
+                try:
+                    with _in_pipeline(con) as pipeline:
+                        con.execute("BEGIN", prepare=False)
+                        result = work(con)
+                        mark = self.commits.mark(con)
+                        if con.patience < inf:  # a long transaction, whose COMMIT has a deadline all the same
+                            pipeline.sync()
+                            deadline = self._deadline()
+                            con.start(deadline)
+                        committing = mark, result
+                        sent = time.monotonic()
+                        con.execute("COMMIT", prepare=False)
+                    if not con.has_warned:
+                        self.commits.note_confirmed(mark, time.monotonic() - sent)
+                        return result
+                except (errors.ReadOnlySqlTransaction, errors.UndefinedTable, errors.InsufficientPrivilege) as error:
+                    # The server became a standby, and a new connection may find the primary; or a model's vectors were
+                    # dropped, whose tables it would not know; or a space was deleted, whose number it would not know.
+                    if isinstance(error, errors.InsufficientPrivilege) and "row-level security" not in str(error):
+                        raise
+                    con.close()
+                    raise psycopg.OperationalError(str(error)) from None
+                except BaseException as error:
+                    _roll_back(con)
+                    if committing is None or not isinstance(error, psycopg.Error) or has_failed(error):
+                        raise
+                    con.close()
+            mark, result = committing
+            if not self._was_committed(mark, con, deadline):
+                raise psycopg.OperationalError("the connection was lost at COMMIT, and the transaction with it")
+            return result
 
-    def _read(self, work: Callable[[Connection], T], locked: str | None = None) -> T:
-        with self._reading(locked) as con:
+    @contextmanager
+    def _place_to_write(self) -> Generator[None]:
+        if not self._writers.acquire(timeout=_WAIT):
+            raise PoolExhausted(f"{self._write_places} connections for writes")
+        try:
+            yield
+        finally:
+            self._writers.release()
+
+    def _was_committed(self, mark: int, con: TimedConnection, deadline: float) -> bool:
+        """Return whether the transaction on a connection was committed and is on the standby. Raises Unconfirmed."""
+        began = time.monotonic()
+        try:
+            is_committed = was_committed(mark, self._pool, deadline=deadline, warned=con.has_warned)
+        except Unconfirmed as unconfirmed:
+            self.commits.note_unconfirmed(by_standby=unconfirmed.by_standby)
+            logger.warning("a commit is unconfirmed: %s", SafeText(unconfirmed))
+            raise
+        if is_committed:
+            self.commits.note_confirmed(mark, time.monotonic() - began)
+        return is_committed
+
+    def _read(self, work: Callable[[Connection], T], deadline: float) -> T:
+        with self._reading(deadline) as con:
             return work(con)
 
     @contextmanager
-    def _reading(self, locked: str | None = None) -> Generator[Connection]:
-        """Lend a connection in a transaction that cannot write."""
-        with self._connection() as con:
+    def _reading(
+        self, deadline: float, locked: str | None = None, *, anywhere: bool = False
+    ) -> Generator[TimedConnection]:
+        """Lend a connection in a transaction that cannot write; with `anywhere`, perhaps to the standby for reads."""
+        with self._connection_anywhere(deadline) if anywhere else self._connection(deadline) as con:
             try:
                 with _in_pipeline(con):
                     con.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", prepare=False)
@@ -204,13 +291,28 @@ class PostgresDatabase:
                 raise
 
     @contextmanager
-    def _connection(self) -> Generator[Connection]:
-        with self._pool.connection() as con:
+    def _connection(self, deadline: float, pool: Pool | None = None) -> Generator[TimedConnection]:
+        with (pool or self._pool).connection(deadline) as con:
             self.clock.measure(con)
             yield con
 
-    def _translate_errors(self) -> AbstractContextManager[None]:
-        return translate_errors(self.name, self._pool.size)
+    @contextmanager
+    def _connection_anywhere(self, deadline: float) -> Generator[TimedConnection]:
+        if self._replica is not None and self._replica.is_asked:
+            with self._connection(deadline) as con:
+                position = position_of(con)
+            with self._replica.connection(position, deadline) as standby:
+                if standby is not None:
+                    yield standby
+                    return
+        with self._connection(deadline) as con:
+            yield con
+
+    def _deadline(self) -> float:
+        return _deadline_in(self._timeout)
+
+    def _translate_errors(self, *, writes: bool = True) -> AbstractContextManager[None]:
+        return translate_errors(self.name, self._timeout, writes=writes)
 
 
 def migrate(url: str, *, role: str | None = None, contract: bool = False) -> list[tuple[str, migrations.Phase]]:
@@ -225,8 +327,12 @@ def migrate(url: str, *, role: str | None = None, contract: bool = False) -> lis
     """
     done: list[tuple[str, migrations.Phase]] = []
     name = name_of(url)
-    with translate_errors(name, 1), psycopg.connect(_conninfo(url), autocommit=True) as con:
+    with translate_errors(name, CALL_SECONDS), TimedConnection.connect(_conninfo(url), autocommit=True) as con:
+        con.start(_deadline_in(CALL_SECONDS))
         equip(con)
+        if (problem := standby_problem(con, try_commit=True)) is not None:
+            raise StoreUnavailable(f"{problem} Nothing was changed.")
+        con.start(inf)
         if role is not None:
             migrations.require_role(con, role)
         try:
@@ -246,30 +352,27 @@ def migrate(url: str, *, role: str | None = None, contract: bool = False) -> lis
         return done
 
 
-def _conninfo(url: str) -> str:
-    name = {"application_name": migrations.application_name()}
-    return make_conninfo("", **{**_DEFAULTS, **name, **conninfo_to_dict(url), "client_encoding": "utf8"})
+def give_key(url: str, role: str, key: str | None = None) -> str | None:
+    """Let a role enter spaces with a key, or with a new one if it has none; return a new key.
+
+    `url` is that of the owner. The key that the role had before is valid until the next change. Raises
+    StoreUnavailable if the database cannot be used.
+    """
+    with translate_errors(name_of(url), 1), psycopg.connect(_conninfo(url)) as con:
+        return row_security.give_key(con, role, key)
 
 
-def _problems(con: Connection) -> list[str]:
-    row = con.execute(
-        "SELECT rolsuper OR rolbypassrls, current_setting('synchronous_commit') = 'off',"
-        " current_setting('synchronous_standby_names') = ''"
-        " AND EXISTS (SELECT 1 FROM pg_stat_replication WHERE application_name <> 'pg_basebackup')"
-        " FROM pg_roles WHERE rolname = current_user"
-    ).fetchone()
-    problems = [text for text, is_so in zip((_ABOVE, _NOT_FLUSHED, _NOT_SENT), row or (), strict=False) if is_so]
-    if missing := migrations.missing_settings(con):
-        problems.append(_MISSING.format(", ".join(missing)))
-    return problems
+def _conninfo(url: str, **defaults: str) -> str:
+    defaults["application_name"] = migrations.application_name()
+    return make_conninfo("", **{**_DEFAULTS, **defaults, **conninfo_to_dict(url), "client_encoding": "utf8"})
 
 
 @contextmanager
-def _in_pipeline(con: Connection) -> Generator[None]:
+def _in_pipeline(con: Connection) -> Generator[psycopg.Pipeline]:
     """Send statements without waiting for their answers; all are answered at the end of the block."""
     with con.pipeline() as pipeline:
         try:
-            yield
+            yield pipeline
         except BaseException:
             with suppress(psycopg.Error):  # errors of statements after the failed statement
                 pipeline.sync()
@@ -281,15 +384,21 @@ def _roll_back(con: Connection) -> None:
         con.execute("ROLLBACK", prepare=False)
 
 
-def _with_retries(once: Callable[[], T]) -> T:
-    """Run a transaction, and retry it after transient failures. Raises the error of the final try."""
+def _deadline_in(seconds: float) -> float:
+    """Return the time after which answers are no longer waited for: then there is enough time left to cancel."""
+    return time.monotonic() + seconds - 2 * CANCELLING
+
+
+def _with_retries(once: Callable[[], T], deadline: float) -> T:
+    """Run a transaction, and retry it after transient failures until the deadline. Raises the error of the last try."""
     for retry, pause in enumerate(_PAUSES, 1):
         try:
             return once()
         except psycopg.Error as error:
-            if not is_transient(error):
+            pause *= random.uniform(0.5, 1.5)
+            if not is_transient(error) or time.monotonic() + pause + _SHORTEST_TRY >= deadline:
                 raise
             logger.info("a transaction is tried again: %s", error)
             telemetry.set_attribute("retries", retry)
-        time.sleep(pause * random.uniform(0.5, 1.5))
+        time.sleep(pause)
     return once()

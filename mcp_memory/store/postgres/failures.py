@@ -12,9 +12,13 @@ import psycopg
 from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
 
-from mcp_memory.core.errors import InvalidInput, McpMemoryError, NoRoom, StoreUnavailable
-from mcp_memory.store.postgres.commits import Unknown
+from mcp_memory.core.errors import InvalidInput, McpMemoryError, NewerHome, NoRoom, StoreUnavailable
+from mcp_memory.store.postgres.access import NOT_ENTERED, TOO_OLD_TO_READ, TOO_OLD_TO_WRITE, WRONG_PROOF
+from mcp_memory.store.postgres.commits import Unconfirmed
+from mcp_memory.store.postgres.deadlines import NoAnswer
 from mcp_memory.store.postgres.pool import PoolExhausted
+from mcp_memory.store.postgres.schema import QUOTA_USED_UP
+from mcp_memory.store.sql.quota_rows import quota_error
 
 CREATE = "createdb -E UTF8 --locale=C.UTF-8 -T template0"
 
@@ -38,8 +42,12 @@ _REACHED = "Check that the server runs and that MCP_MEMORY_STORE names it."
 
 def is_transient(error: psycopg.Error) -> bool:
     """Return whether a failed transaction may succeed when it is retried at once."""
-    if error.sqlstate is None:  # no answer of the server: the connection was lost, or none could be opened
+    if isinstance(error, (NoAnswer, errors.ConnectionTimeout)):
+        return False
+    if error.sqlstate is None:  # the connection was lost, or none could be opened
         return isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError))
+    if error.sqlstate == NOT_ENTERED:  # it began before the database was contracted to this version
+        return True
     return isinstance(error, (*_CONFLICTS, *_SERVER_GONE)) or error.sqlstate.startswith("08")
 
 
@@ -53,60 +61,81 @@ def has_failed(error: psycopg.Error) -> bool:
 
 
 @contextmanager
-def translate_errors(name: str, pool_size: int) -> Generator[None]:
+def translate_errors(name: str, timeout: float, *, writes: bool = True) -> Generator[None]:
     """Raise errors of the database `name` as NoRoom (full disk), InvalidInput (name too long) or StoreUnavailable.
 
-    Errors that only a bug can cause are raised unchanged.
+    `timeout` is how many seconds a call may take. With `writes`, the text says that nothing was written. Errors that
+    only a bug can cause are raised unchanged.
     """
+    nothing = " Nothing was written." if writes else ""
     try:
         yield
-    except PoolExhausted:
+    except PoolExhausted as error:
+        raise StoreUnavailable(f"All {error} of this server to {name} are in use.{nothing} Try again.") from None
+    except Unconfirmed as error:
         raise StoreUnavailable(
-            f"All {pool_size} connections of this server to {name} are in use. Nothing was written; try again."
-        ) from None
-    except Unknown:
-        raise StoreUnavailable(
-            f"The connection to {name} was lost at the end of a write, and it is unknown whether that was stored: the"
-            " server cannot be asked. Look before you write it again."
+            f"The write to {name} was {error} within {timeout:g} s: it may or may not be stored. Send it again; turns"
+            " with an id are stored once."
         ) from None
     except psycopg.Error as error:
-        raised = _error_for(error, name)
+        raised = _error_for(error, name, timeout, nothing)
         if raised is None:
             raise  # a bug of ours
         raise raised from None
 
 
-def _error_for(error: psycopg.Error, name: str) -> McpMemoryError | None:
+def _error_for(error: psycopg.Error, name: str, timeout: float, nothing: str) -> McpMemoryError | None:
     reason = reason_of(error)
     match error:
+        case NoAnswer() | errors.ConnectionTimeout():
+            return StoreUnavailable(
+                f"{name} did not answer within {timeout:g} s.{nothing} Try again; if it goes on, look at that server."
+            )
+        case _ if error.sqlstate == QUOTA_USED_UP:
+            return quota_error(str(error))
+        case _ if error.sqlstate == WRONG_PROOF:
+            return StoreUnavailable(
+                f"{name} does not accept the key of this server ({reason}). Set MCP_MEMORY_STORE_KEY to the key that"
+                " `mcp-memory migrate --grant USER` printed for this user, or give the user a key with it."
+            )
+        case _ if error.sqlstate == TOO_OLD_TO_WRITE:
+            return StoreUnavailable(
+                f"{name} can only be read: schema {reason} can be written by newer versions only. Nothing was written."
+                " Upgrade this mcp-memory."
+            )
+        case _ if error.sqlstate == TOO_OLD_TO_READ:
+            return NewerHome(
+                f"{name} was upgraded by a newer mcp-memory (schema {reason}). Nothing was changed. Upgrade this"
+                " program in the way that you installed it."
+            )
         case errors.DiskFull():
-            return NoRoom(f"The disk of {name} is full ({reason}). Nothing was written; free space on the server.")
+            return NoRoom(f"The disk of {name} is full ({reason}).{nothing} Free space on the server.")
         case errors.ProgramLimitExceeded():
             return InvalidInput(
-                f"A name or an id is too long for {name} ({reason}). Nothing was written. Shorten it to 2,000 bytes."
+                f"A name or an id is too long for {name} ({reason}).{nothing} Shorten it to 2,000 bytes."
             )
         case errors.DeadlockDetected() | errors.SerializationFailure():
             return StoreUnavailable(
-                f"Other writes to {name} were in the way at every try ({reason}). Nothing was written; try again."
+                f"Other writes to {name} were in the way at every try ({reason}).{nothing} Try again."
             )
         case errors.LockNotAvailable():
             return StoreUnavailable(
-                f"Another write to {name} took longer than lock_timeout allows ({reason}). Nothing was written; try"
-                " again, or raise lock_timeout of the user or the database."
+                f"Another write to {name} took longer than lock_timeout allows ({reason}).{nothing} Try again, or raise"
+                " lock_timeout of the user or the database."
             )
         case _ if isinstance(error, _TOO_LONG):
             return StoreUnavailable(
-                f"{name} took longer than its settings allow ({reason}). Nothing was written; try again, or raise"
-                " statement_timeout of the user or the database."
+                f"{name} took longer than {timeout:g} s, or than its settings allow ({reason}).{nothing} Try again, or"
+                " raise MCP_MEMORY_STORE_TIMEOUT, or statement_timeout of the user or the database."
             )
         case errors.InsufficientPrivilege():
             return StoreUnavailable(
-                f"The user of {name} may not do that ({reason}). Nothing was written. Give the URL of the user who"
-                " owns the tables; the extension vector an administrator creates once."
+                f"The user of {name} may not do that ({reason}).{nothing} Give the URL of the user who owns the tables;"
+                " the extension vector an administrator creates once."
             )
         case psycopg.OperationalError() | psycopg.InterfaceError():
             advice = next((step for word, step in _CONNECTING.items() if word in str(error)), _REACHED)
-            return StoreUnavailable(f"{name} cannot be used ({reason}). Nothing was written. {advice}")
+            return StoreUnavailable(f"{name} cannot be used ({reason}).{nothing} {advice}")
         case _:
             return None
 

@@ -20,8 +20,11 @@ import psycopg
 from psycopg import errors, sql
 
 from mcp_memory.core.errors import InvalidInput, NewerHome, Refused, StoreUnavailable
+from mcp_memory.store.postgres import row_security
+from mcp_memory.store.postgres.access import enter_as_owner
 from mcp_memory.store.postgres.connection import PostgresConnection
-from mcp_memory.store.postgres.schema import EVERY, create_tables, run_statements
+from mcp_memory.store.postgres.deadlines import lift_deadlines
+from mcp_memory.store.postgres.schema import EVERY, QUOTAS, create_tables, run_statements
 from mcp_memory.store.sql import keying, schema
 from mcp_memory.store.sql.transaction import HomeTransaction
 
@@ -59,7 +62,7 @@ def _key_identifiers(con: Connection) -> None:
 def _key_late_identifiers(con: Connection) -> bool:
     """Replace the plain hashes that programs of the older version have written since."""
     tx = HomeTransaction(PostgresConnection(con))
-    tx.run("SELECT set_config('mcp_memory.space', ?, true)", EVERY)
+    enter_as_owner(con)
     keying.key_identifiers(tx)
     return False
 
@@ -72,11 +75,19 @@ def _add_projects(con: Connection) -> None:
     run_statements(con, (schema.PROJECTS,))
 
 
+def _add_quotas(con: Connection) -> None:
+    run_statements(con, (schema.QUOTAS,))
+    con.execute(QUOTAS.encode())
+    con.execute("SELECT keep_to_space('quota')")
+
+
 STEPS: list[Step] = [
     Step(name="0001-baseline", expand=create_tables),
     Step(name="0002-keyed-identifiers", expand=_key_identifiers, backfill=_key_late_identifiers),
     Step(name="0003-labels", expand=_add_labels),
     Step(name="0004-projects", expand=_add_projects),
+    Step(name="0005-proofs", expand=row_security.expand, contract=row_security.contract),
+    Step(name="0006-quotas", expand=_add_quotas),
 ]
 
 _NEW_TABLE = """
@@ -212,7 +223,7 @@ def _is_done(con: Connection, step: Step, phase: Phase) -> bool:
 def _alone(con: Connection) -> Generator[None]:
     """Open a transaction that excludes other migrating programs and has no time limit."""
     with con.transaction():
-        con.execute("SET LOCAL statement_timeout = 0")
+        lift_deadlines(con)
         con.execute("SELECT pg_advisory_xact_lock(hashtextextended('mcp-memory migration', 0))")
         yield
 
@@ -231,6 +242,9 @@ def _expand(con: Connection) -> None:
                 step.expand(con)
                 con.execute("INSERT INTO migration VALUES (%s, 1, %s)", (step.name, step.min_writer))
         if not done:
+            for step in STEPS:
+                if step.contract is not None:  # no older server uses a new database
+                    _contract(con, step)
             set_settings(con)
 
 
@@ -243,8 +257,10 @@ def set_settings(con: Connection) -> bool:
         "SELECT pg_has_role(datdba, 'USAGE') FROM pg_database WHERE datname = current_database()"
     ).fetchone()
     missing = missing_settings(con) if owns == (True,) else {}
+    database = sql.Identifier(con.info.dbname)
+    if owns == (True,):  # a temporary table would take the place of ours for all later statements of a connection
+        con.execute(sql.SQL("REVOKE TEMPORARY ON DATABASE {} FROM PUBLIC").format(database))
     for name, value in missing.items():
-        database = sql.Identifier(con.info.dbname)
         con.execute(sql.SQL("ALTER DATABASE {} SET {} = {}").format(database, sql.Identifier(name), value))
     return bool(missing)
 

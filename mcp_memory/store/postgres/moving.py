@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from mcp_memory.core.errors import StoreUnavailable
-from mcp_memory.store.postgres.connection import PostgresConnection
+from mcp_memory.store.postgres.connection import connection_of
 from mcp_memory.store.postgres.database import PostgresDatabase
+from mcp_memory.store.postgres.deadlines import lift_deadlines
 from mcp_memory.store.postgres.objects import Uploads
 from mcp_memory.store.postgres.schema import is_unfinished
 from mcp_memory.store.postgres.store import PostgresStore, open_objects
@@ -37,7 +38,6 @@ _OTHERS = """
     WHERE me.pid = pg_backend_pid() AND a.pid <> me.pid AND a.datname = me.datname
     AND a.application_name LIKE 'mcp-memory%'
 """
-_TIMEOUTS = ("statement_timeout", "idle_in_transaction_session_timeout")
 
 
 class MovablePostgres(PostgresStore):
@@ -64,8 +64,7 @@ class MovablePostgres(PostgresStore):
 
     def _prepare(self, tx: HomeTransaction) -> None:
         """Turn off the timeouts of the transaction. Raises StoreUnavailable if another program is connected."""
-        for timeout in _TIMEOUTS:
-            tx.run(f"SET LOCAL {timeout} = 0")
+        lift_deadlines(connection_of(tx))
         if others := tx.get(_OTHERS):
             raise StoreUnavailable(
                 f"{self.name} is in use: other programs of mcp-memory have {others} connections to it. Nothing was "
@@ -74,7 +73,7 @@ class MovablePostgres(PostgresStore):
 
     def write_home(self, work: Callable[Concatenate[HomeTransaction, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         def write(tx: HomeTransaction) -> T:
-            tx.run("SET LOCAL statement_timeout = 0")  # indexes of a large memory take minutes
+            lift_deadlines(connection_of(tx))  # indexes of a large memory take minutes
             return work(tx, *args, **kwargs)
 
         return super().write_home(write)
@@ -83,18 +82,14 @@ class MovablePostgres(PostgresStore):
         return MovablePostgres(*self._address)
 
     def in_space(self, tx: HomeTransaction, space: str) -> PostgresTransaction:
-        con = _connection(tx).con
+        con = connection_of(tx)
         made = PostgresTransaction(con, space, writing=False, uploads=Uploads(self._objects))
         home_transaction(con)  # the rest of the transaction sees the rows of all spaces again
         return made
 
     def is_unfinished(self, tx: HomeTransaction) -> bool:
-        return is_unfinished(_connection(tx).con)
+        return is_unfinished(connection_of(tx))
 
     def constraints(self, tx: HomeTransaction) -> list[tuple[str, str]]:
         self._prepare(tx)
         return tx.all(_CONSTRAINTS)
-
-
-def _connection(tx: HomeTransaction) -> PostgresConnection:
-    return cast("PostgresConnection", tx.connection)

@@ -18,6 +18,8 @@ from typing import Any
 
 import psycopg
 
+from mcp_memory.store.postgres.deadlines import TimedConnection
+
 logger = logging.getLogger(__name__)
 
 _CHANNEL = "mcp_memory"
@@ -25,6 +27,7 @@ _NOTIFY = f"BEGIN; SET LOCAL synchronous_commit = off; NOTIFY {_CHANNEL}; COMMIT
 """Does not wait for the disk. It is LOCAL, because a pooler may lend the connection to a write, which must wait."""
 _GAP = 0.02
 _AGAIN = 5.0  # seconds until a connection that was lost, or could not be opened, is tried again
+_ANSWER = 10.0  # seconds
 _CLOSING = 2.0
 
 
@@ -60,7 +63,8 @@ class Notifications:
         with self._wakes:
             while not self._stop.is_set():
                 try:
-                    with psycopg.connect(self._conninfo, autocommit=True) as con:
+                    with TimedConnection.connect(self._conninfo, autocommit=True) as con:
+                        con.patience = _ANSWER
                         con.execute(f"LISTEN {_CHANNEL}")
                         self._heard()
                         self._relay(con)

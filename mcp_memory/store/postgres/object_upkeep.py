@@ -41,7 +41,7 @@ def find_folder(database: PostgresDatabase) -> str | None:
 
     def make(con: Any) -> None:
         sql = f"INSERT INTO object_folder (cluster, name) VALUES ({_CLUSTER}, ?) ON CONFLICT DO NOTHING"
-        home_transaction(con).run(sql, secrets.token_hex(8))
+        home_transaction(con, writing=True).run(sql, secrets.token_hex(8))
 
     def find(con: Any) -> str | None:
         return home_transaction(con).get(f"SELECT name FROM object_folder WHERE cluster = {_CLUSTER}")
@@ -127,7 +127,9 @@ class ObjectUpkeep:
         if gone := [key for key in keys if key not in named]:
             self._objects.delete(gone)
         self._db.write(
-            lambda con: home_transaction(con).run_among("DELETE FROM object_garbage WHERE key IN ({})", keys)
+            lambda con: home_transaction(con, writing=True).run_among(
+                "DELETE FROM object_garbage WHERE key IN ({})", keys
+            )
         )
         return True
 
@@ -149,7 +151,7 @@ class ObjectUpkeep:
     def _is_due(self, con: Any) -> bool:
         """Claim the sweep if it is due, so that no other server runs it. Return whether it was due."""
         return bool(
-            home_transaction(con).all(
+            home_transaction(con, writing=True).all(
                 f"UPDATE object_folder SET swept_at = now() WHERE cluster = {_CLUSTER}"
                 " AND swept_at < now() - interval '1 day' RETURNING 1"
             )

@@ -130,6 +130,54 @@ _FUNCTIONS = f"""
 """
 
 
+# Errors with this code come from `use_quota`; `failures` translates them.
+QUOTA_USED_UP = "MM100"
+QUOTAS = f"""
+    CREATE FUNCTION use_quota(of_space bigint, turns bigint, bytes bigint) RETURNS void LANGUAGE plpgsql AS $$
+        DECLARE full_quota text;
+        BEGIN
+            UPDATE quota q SET used = q.used + CASE q.what WHEN 'turns' THEN turns ELSE bytes END
+                WHERE q.space = of_space AND q.what IN ('turns', 'bytes');
+            IF FOUND THEN
+                SELECT q.what INTO full_quota FROM quota q WHERE q.space = of_space AND q.used > q.most
+                    AND (q.what = 'turns' AND turns > 0 OR q.what = 'bytes' AND bytes > 0);
+                IF FOUND THEN
+                    RAISE 'quota %', full_quota USING ERRCODE = '{QUOTA_USED_UP}';
+                END IF;
+            END IF;
+        END $$;
+    CREATE FUNCTION count_new_turns() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN
+            PERFORM use_quota(f.space, count(*) FILTER (WHERE f.role <> 'note'), sum(f.size))
+                FROM fresh f GROUP BY f.space;
+            RETURN NULL;
+        END $$;
+    CREATE FUNCTION count_purged_turn() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN
+            PERFORM use_quota(OLD.space, CASE OLD.role WHEN 'note' THEN 0 ELSE -1 END, -OLD.size);
+            RETURN NULL;
+        END $$;
+    CREATE FUNCTION count_ref() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN
+            IF TG_OP = 'INSERT' THEN
+                PERFORM use_quota(NEW.space, 0, NEW.bytes);
+            ELSE
+                PERFORM use_quota(OLD.space, 0, -OLD.bytes);
+            END IF;
+            RETURN NULL;
+        END $$;
+    CREATE TRIGGER turn_counted AFTER INSERT ON turn REFERENCING NEW TABLE AS fresh FOR EACH STATEMENT
+        EXECUTE FUNCTION count_new_turns();
+    CREATE TRIGGER turn_purged AFTER UPDATE OF purged_at ON turn FOR EACH ROW
+        WHEN (OLD.purged_at IS NULL AND NEW.purged_at IS NOT NULL) EXECUTE FUNCTION count_purged_turn();
+    CREATE TRIGGER ref_counted AFTER INSERT ON ref FOR EACH ROW WHEN (NEW.purged_at IS NULL)
+        EXECUTE FUNCTION count_ref();
+    CREATE TRIGGER ref_deleted AFTER DELETE ON ref FOR EACH ROW WHEN (OLD.purged_at IS NULL)
+        EXECUTE FUNCTION count_ref();
+    CREATE TRIGGER ref_purged AFTER UPDATE OF purged_at ON ref FOR EACH ROW
+        WHEN (OLD.purged_at IS NULL AND NEW.purged_at IS NOT NULL) EXECUTE FUNCTION count_ref();
+"""
+
 _BASELINE = (*schema.BASELINE, *schema.RECALLS, schema.CACHED_TOKENS)
 """The tables of the first schema on PostgreSQL, which is released: changes are separate steps."""
 
@@ -146,7 +194,7 @@ def create_tables(con: Connection) -> None:
     run_statements(con, _BASELINE)
     for statements in (_SEARCH, *(_TERMS.format(layer=layer) for layer in ("turn", "atom", "chunk")), _FUNCTIONS):
         con.execute(statements.encode())
-    for table in (*schema.tables_of_spaces(), "object", "object_garbage"):
+    for table in (*schema.tables_of_spaces(_BASELINE), "object", "object_garbage"):
         con.execute("SELECT keep_to_space(%s)", (table,))
     con.execute("INSERT INTO home VALUES (1, %s, %s)", (secrets.token_hex(16), secrets.token_bytes(32)))
 

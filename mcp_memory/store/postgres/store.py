@@ -12,20 +12,22 @@ import psycopg
 from mcp_memory.store.forgetting import Purge, Purged
 from mcp_memory.store.postgres import term_rows, terms, vectors
 from mcp_memory.store.postgres.clock import DatabaseClock
-from mcp_memory.store.postgres.database import PostgresDatabase
+from mcp_memory.store.postgres.database import CALL_SECONDS, PostgresDatabase
+from mcp_memory.store.postgres.deadlines import allow_long_answers
 from mcp_memory.store.postgres.migrations import STEPS
 from mcp_memory.store.postgres.notifications import Notifications
 from mcp_memory.store.postgres.object_upkeep import ObjectUpkeep, find_folder
 from mcp_memory.store.postgres.objects import NotUploaded, Objects, Rows, Uploads, open_bucket
-from mcp_memory.store.postgres.schema import EVERY, is_unfinished
+from mcp_memory.store.postgres.schema import is_unfinished
 from mcp_memory.store.postgres.transaction import PostgresTransaction, home_transaction
 from mcp_memory.store.postgres.turn_columns import Turns
-from mcp_memory.store.sql import exporting, moving, purging, word_index
+from mcp_memory.store.sql import exporting, importing, moving, purging, tombstone_rows, word_index
 from mcp_memory.store.sql.postings import CommonTerms
+from mcp_memory.store.sql.row_counts import RowCounts
 from mcp_memory.store.sql.transaction import HomeTransaction, number_of
 from mcp_memory.store.stored_vectors import by_layer
 from mcp_memory.store.turn_metadata import TurnMetadata
-from mcp_memory.store.values import Filters, IndexProgress, Layer, Posting, Scored, Totals, Vectors
+from mcp_memory.store.values import Filters, IndexProgress, Layer, NearestQuery, Posting, Scored, Totals, Vectors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,15 +38,33 @@ P = ParamSpec("P")
 T = TypeVar("T")
 Connection = psycopg.Connection[Any]
 
+_LONG: set[Callable[..., object]] = {
+    importing.import_rows,
+    purging.purge,
+    tombstone_rows.forget,
+    tombstone_rows.undo,
+    vectors.drop,
+    vectors.move,
+}
+"""Writes of any number of rows. Only each of their answers has a deadline, and the COMMIT."""
 
-def open_store(url: str, objects: str | None = None) -> PostgresStore:
+
+def open_store(
+    url: str,
+    objects: str | None = None,
+    *,
+    key: str | None = None,
+    timeout: float = CALL_SECONDS,
+    reads: str | None = None,
+) -> PostgresStore:
     """Open the store in a database and bring its schema up to date.
 
-    `objects`: the bucket that new tool results go to, `s3://BUCKET/PREFIX`; None for the database itself. Raises
-    StoreUnavailable if the database cannot be used or a move into it is unfinished, NewerHome if a newer version has
-    contracted it, and InvalidInput for a wrong bucket.
+    `objects`: the bucket that new tool results go to, `s3://BUCKET/PREFIX`; None for the database itself. `key` is the
+    setting `store_key`, which the owner of the tables does not need. `timeout`: how many seconds a call may take.
+    `reads`: the URL of standbys for the reads of snapshots. Raises StoreUnavailable if the database cannot be used or a
+    move into it is unfinished, NewerHome if a newer version has contracted it, and InvalidInput for a wrong bucket.
     """
-    database = PostgresDatabase(url)
+    database = PostgresDatabase(url, key=key, timeout=timeout, reads=reads)
     try:
         if database.read(is_unfinished):
             raise moving.unfinished_error(database.name)
@@ -68,6 +88,7 @@ class PostgresStore:
         self._object_upkeep = ObjectUpkeep(database, self._objects)
         self._common = CommonTerms()
         self._turns = Turns()
+        self._counts = RowCounts()
         self._notifications: Notifications | None = None
 
     def close(self) -> None:
@@ -116,6 +137,8 @@ class PostgresStore:
         uploads = Uploads(self._objects, early=True)
 
         def write(con: Connection) -> tuple[T, PostgresTransaction]:
+            if work in _LONG:
+                allow_long_answers(con)
             tx = PostgresTransaction(con, space, writing=True, uploads=uploads)
             result = work(tx, *args, **kwargs)
             tx.verify()
@@ -136,14 +159,19 @@ class PostgresStore:
         def read(con: Connection) -> T:
             tx = home_transaction(con)
             if snapshot := self._db.snapshots.current:
-                snapshot.transactions.pop(EVERY, None)
-                snapshot.transactions[EVERY] = tx
+                snapshot.transactions.pop(None, None)
+                snapshot.transactions[None] = tx
             return work(tx, *args, **kwargs)
 
         return self._db.read(read)
 
     def write_home(self, work: Callable[Concatenate[HomeTransaction, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self._db.write(lambda con: work(home_transaction(con), *args, **kwargs))
+        def write(con: Connection) -> T:
+            if work in _LONG:
+                allow_long_answers(con)
+            return work(home_transaction(con, writing=True), *args, **kwargs)
+
+        return self._db.write(write)
 
     def export_rows(self, spaces: Sequence[str], take: exporting.Take) -> None:
         self._db.read(
@@ -154,7 +182,9 @@ class PostgresStore:
     # search
 
     def totals(self, space: str, layer: Layer) -> Totals:
-        return self.read(space, self._turns.totals) if layer == "turn" else self.read(space, _totals, layer)
+        if layer == "turn":
+            return self.read(space, self._turns.totals)
+        return self.read(space, self._counts.totals, layer)
 
     def postings(
         self, space: str, layer: Layer, query_terms: Sequence[str], *, filters: Filters, also: Sequence[str] = ()
@@ -165,7 +195,11 @@ class PostgresStore:
         return self.read(space, self._turns.read, rows, filters=filters, reach=reach)
 
     def nearest(self, space: str, layer: Layer, query: Vectors, *, filters: Filters, limit: int) -> list[Scored]:
-        return self.read(space, vectors.nearest, layer, query, filters=filters, limit=limit)
+        (hits,) = self.nearest_to_each(space, layer, [NearestQuery(query, filters, limit)])
+        return hits
+
+    def nearest_to_each(self, space: str, layer: Layer, queries: Sequence[NearestQuery]) -> list[list[Scored]]:
+        return self.read(space, vectors.nearest, layer, queries)
 
     def vectors_of(
         self, space: str, layer: Layer, ids: Sequence[str], identity: str
@@ -213,8 +247,8 @@ class PostgresStore:
             self._notifications.close()
         self._notifications = self._db.notifications(heard)
 
-    def not_ready(self) -> str | None:
-        return self._db.not_ready()
+    def not_ready(self, *, try_commit: bool = False) -> str | None:
+        return self._db.not_ready(try_commit=try_commit)
 
     def schema(self) -> str:
         return STEPS[-1].name
@@ -232,7 +266,7 @@ class PostgresStore:
 
     def problems(self) -> list[str]:
         clock = self.clock.problem()
-        return [*self._db.problems, *([clock] if clock else []), *self._object_upkeep.problems()]
+        return [*self._db.problems(), *([clock] if clock else []), *self._object_upkeep.problems()]
 
     @property
     def has_files(self) -> bool:
@@ -241,8 +275,3 @@ class PostgresStore:
     @property
     def read_only(self) -> str | None:
         return self._db.read_only
-
-
-def _totals(tx: PostgresTransaction, layer: Layer) -> Totals:
-    rows, newest = tx.all(f"SELECT count(*), coalesce(max(id), 0) FROM {layer} WHERE space = :space")[0]
-    return Totals(rows=rows, newest=newest)

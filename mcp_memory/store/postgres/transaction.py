@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import psycopg
 
 from mcp_memory.core.errors import StoreUnavailable
-from mcp_memory.store.postgres import terms, vectors
-from mcp_memory.store.postgres.connection import PostgresConnection, cache_of
+from mcp_memory.store.postgres import access, terms, vectors
+from mcp_memory.store.postgres.connection import NO_SCANS, PostgresConnection, cache_of
 from mcp_memory.store.postgres.objects import Part, Uploads
-from mcp_memory.store.postgres.schema import EVERY
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, Value
 from mcp_memory.store.values import Layer, Vectors
 
@@ -25,14 +24,16 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _RESULTS = "refs/"
+_VALUES = 10_000  # of a statement; the protocol allows 65,535
 _SPACES = 10_000  # whose numbers a connection knows
 
 
-def home_transaction(con: psycopg.Connection[Any]) -> HomeTransaction:
+def home_transaction(con: psycopg.Connection[Any], *, writing: bool = False) -> HomeTransaction:
     """Let the transaction of a connection see the rows of all spaces, and return it as a transaction of the home."""
     tx = HomeTransaction(PostgresConnection(con))
     tx.skip_locked = "FOR UPDATE OF {} SKIP LOCKED"
-    tx.run("SELECT set_config('mcp_memory.space', ?, true)", EVERY)
+    tx.relaxed_commit = "SET LOCAL synchronous_commit = off"
+    access.enter(con, None, "write" if writing else "read")
     return tx
 
 
@@ -48,52 +49,39 @@ class PostgresTransaction(Transaction):
     epoch = "(('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::bigint << 40)"
     is_touched = False
     has_removed = False
+    facts: ClassVar[Mapping[str, str]] = {
+        **Transaction.facts,
+        "vector_tables": vectors.TABLES,
+        NO_SCANS: "set_config('enable_seqscan', 'off', true)",
+    }
     _queued: list[tuple[str, Sequence[Value]]] | None = None
 
     def __init__(self, con: psycopg.Connection[Any], space: str, *, writing: bool, uploads: Uploads) -> None:
         HomeTransaction.__init__(self, PostgresConnection(con))
         self.con = con
         self.name = space
-        lock = "FOR NO KEY UPDATE" if writing else ""
         spaces = cache_of(con).spaces
-        self._asked = self._ask(lock)
+        self._entered = access.enter(con, space, "write" if writing else "read")
         self.space = spaces.get(space) or self._number()
-        if writing and not self.space:  # two that make the same space wait for each other
-            self.run("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", f"mcp-memory space {space}")
-            self._asked = self._ask(lock)
-            self.space = self._number()
         if self.space and len(spaces) < _SPACES:
             spaces[space] = self.space
         self.files = SpaceObjects(self, uploads)
         self.index = SpaceKeys(self)
 
-    def _ask(self, lock: str) -> Iterator[Any]:
-        """Query the number of the space, and restrict the transaction to its rows."""
-        return self.each(
-            f"SELECT id, set_config('mcp_memory.space', id::text, true) FROM space WHERE name = ? {lock}", self.name
-        )
-
     def _number(self) -> int:
-        """Return the queried number. If there is none, restrict the transaction to no rows of spaces and return 0."""
-        for number, _ in self._asked:
-            return number
-        self._enter(0)  # a transaction may read several spaces in turn
-        return 0
+        """Return the number that the database has for the space; 0 if it does not exist."""
+        return next(self._entered)[0]
 
     def verify(self) -> None:
         """Close the connection and raise a transient error if the cached number of the space was wrong."""
-        for number, _ in self._asked:
+        for (number,) in self._entered:
             if number != self.space:
                 self.con.close()
                 raise psycopg.OperationalError("the space has another number now")
 
     def enter(self) -> None:
-        """Restrict the rest of the transaction to the rows of this space again, after those of another."""
-        self._enter(self.space)
-
-    def _enter(self, number: int) -> None:
-        """Restrict the rest of the transaction to the rows of this space; `schema` has the policy."""
-        self.run("SELECT set_config('mcp_memory.space', ?, true)", str(number))
+        """Restrict the rest of a reading transaction to the rows of this space again, after those of another."""
+        access.enter(self.con, self.name, "read")
 
     @contextmanager
     def together(self) -> Generator[None]:
@@ -114,6 +102,8 @@ class PostgresTransaction(Transaction):
 
     def run(self, sql: str, *values: Value) -> None:
         if self._queued is not None and sql.startswith("INSERT"):
+            if len(values) + sum(len(given) for _, given in self._queued) > _VALUES:
+                self._send()
             self._queued.append((sql, values))
         else:
             self._send()
@@ -137,8 +127,9 @@ class PostgresTransaction(Transaction):
 
     def make_space(self) -> None:
         if not self.space:
-            self.space = self.get("INSERT INTO space (name) VALUES (?) RETURNING id", self.name)
-            self._enter(self.space)
+            self._send()
+            self._entered = access.enter(self.con, self.name, "create")
+            self.space = self._number()
 
     def touch(self, *topics: str, due: Sequence[str] = (), but: str = "") -> None:
         super().touch(*topics, due=due, but=but)
@@ -165,7 +156,7 @@ class SpaceObjects:
         return path
 
     def read_results(self, spans: Sequence[tuple[str, int, tuple[int, int]]]) -> list[bytes | None]:
-        parts = [self._part(*part) for part in spans]
+        parts = self._parts(spans)
         in_bucket = list(dict.fromkeys(part for part in parts if isinstance(part, Part)))
         try:
             read = self._uploads.objects.get_parts(in_bucket) if in_bucket else {}
@@ -178,17 +169,19 @@ class SpaceObjects:
             for text, (_, _, span) in zip(texts, spans, strict=True)
         ]
 
-    def _part(self, path: str, size: int, span: tuple[int, int]) -> bytes | Part | None:
-        """Return a span of a result, or its place in the bucket; None if the result is missing."""
-        row = self._tx.one(
-            "SELECT substring(data FROM (octet_length(data) - ? + ? + 1)::int FOR ?::int), key, length FROM object"
-            " WHERE space = :space AND path = ?",
-            *(size, span[0], span[1] - span[0], path),
+    def _parts(self, spans: Sequence[tuple[str, int, tuple[int, int]]]) -> list[bytes | Part | None]:
+        """Return spans of results, or their places in the bucket; None for a missing result."""
+        if not spans:
+            return []
+        rows = self._tx.all(
+            "SELECT substring(o.data FROM (octet_length(o.data) - asked.size + asked.first + 1)::int"
+            " FOR (asked.last - asked.first)::int), o.key, o.length FROM"
+            f" (VALUES {', '.join(['(?::bigint, ?::text, ?::bigint, ?::bigint, ?::bigint)'] * len(spans))})"
+            " asked (place, path, size, first, last)"
+            " LEFT JOIN object o ON o.space = :space AND o.path = asked.path ORDER BY asked.place",
+            *(value for place, (path, size, span) in enumerate(spans) for value in (place, path, size, *span)),
         )
-        data, key, length = row or (None, None, 0)
-        if key is None or length < size:
-            return data
-        return Part(key, length - size + span[0], length - size + span[1]) if span[0] < span[1] else b""
+        return [_part(row, size, span) for row, (_, size, span) in zip(rows, spans, strict=True)]
 
     def write(self, path: str, data: bytes) -> None:
         if path.startswith(_RESULTS):
@@ -236,3 +229,11 @@ class SpaceKeys:
         terms.delete(self._tx, layer, numbers)
         if layer != "chunk":
             vectors.delete(self._tx, layer, numbers)
+
+
+def _part(row: tuple[Any, Any, Any], size: int, span: tuple[int, int]) -> bytes | Part | None:
+    """Return a span of a result, or its place in the bucket."""
+    data, key, length = row
+    if key is None or length is None or length < size:
+        return data
+    return Part(key, length - size + span[0], length - size + span[1]) if span[0] < span[1] else b""

@@ -23,9 +23,13 @@ _REPLACED = "CASE WHEN tokens_kept < tokens_raw"
 """The start of an SQL expression for results that a shorter text replaced in a model's context."""
 
 
+DELETED = "|"
+"""The start of the name of a deleted space, which no other name has. Its row stays, and keeps its number."""
+
+
 def spaces(tx: HomeTransaction) -> list[str]:
-    """Return the names of all spaces, sorted."""
-    return tx.column("SELECT name FROM space ORDER BY name")
+    """Return the names of all spaces, sorted, without deleted spaces."""
+    return tx.column(f"SELECT name FROM space WHERE name NOT LIKE '{DELETED}%' ORDER BY name")
 
 
 def counts(tx: Transaction) -> Counts:
@@ -105,7 +109,7 @@ def grown(tx: Transaction, *, since: datetime) -> Grown:
 
 def last_change(tx: Transaction) -> int:
     """Return a number that grows with every commit of any process that changes the space; 0 before the first."""
-    return tx.last("change")
+    return tx.last_change()
 
 
 def last_changes(tx: HomeTransaction, spaces: Sequence[str]) -> dict[str, int]:

@@ -13,10 +13,10 @@ from typing import Any
 
 from mcp_memory.store.forgetting import Keeping, Policy
 from mcp_memory.store.sql.quarantine_rows import THERE
-from mcp_memory.store.sql.transaction import Transaction, from_ms, to_ms
+from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, from_ms, to_ms
 from mcp_memory.store.sql.word_index import IN_PROJECT
 
-_EVERY = timedelta(hours=23)
+EVERY = timedelta(hours=23)
 """A little less than a day, so that a server that runs at the same hours applies the policies every day."""
 _COLUMNS = "what, days, at, ran_at, took"
 _IS_EVIDENCE = (
@@ -58,6 +58,17 @@ def list_policies(tx: Transaction) -> list[Policy]:
     return [_policy(row) for row in tx.all(f"SELECT {_COLUMNS} FROM retention WHERE space = :space ORDER BY what DESC")]
 
 
+def policies_of_all(tx: HomeTransaction) -> dict[str, list[Policy]]:
+    """Return the retention policies of all spaces that have any, by name."""
+    found: dict[str, list[Policy]] = {}
+    columns = ", ".join(f"r.{column}" for column in _COLUMNS.split(", "))
+    for name, *row in tx.all(
+        f"SELECT s.name, {columns} FROM retention r JOIN space s ON s.id = r.space ORDER BY r.what DESC"
+    ):
+        found.setdefault(name, []).append(_policy(row))
+    return found
+
+
 def put_policy(tx: Transaction, what: Keeping, days: int | None, *, now: datetime) -> None:
     """Set the retention policy for a kind of rows, or remove it if `days` is None."""
     tx.make_space()
@@ -80,9 +91,14 @@ def start_due(tx: Transaction, *, now: datetime, eager: bool = False) -> list[Po
     rows = tx.all(
         "UPDATE retention SET ran_at = ? WHERE space = :space AND"
         f" (? = 1 OR ran_at IS NULL OR ran_at <= ? OR ran_at > ?) RETURNING {_COLUMNS}",
-        *(at, int(eager), to_ms(now - _EVERY), at),
+        *(at, int(eager), to_ms(now - EVERY), at),
     )
     return sorted(map(_policy, rows), key=lambda policy: policy.what == "purge")  # new tombstones are too young
+
+
+def next_run(policy: Policy, *, now: datetime) -> datetime:
+    """Return when a policy runs next, in a server that is open then; servers look every hour."""
+    return now if policy.ran_at is None or policy.ran_at > now else max(now, policy.ran_at + EVERY)
 
 
 def note_retained(tx: Transaction, what: Keeping, took: int) -> None:

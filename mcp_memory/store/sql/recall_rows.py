@@ -6,26 +6,43 @@ owner enables that.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mcp_memory.store.sql import row_codec
-from mcp_memory.store.sql.transaction import Transaction
-from mcp_memory.store.values import RECALLS, RecallEntry
+from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, marks
+from mcp_memory.store.values import RecallEntry
 
 KEPT = 500
 """Number of entries that are kept for a space; older entries are deleted."""
 
 
-def note_recall(tx: Transaction, entry: RecallEntry) -> None:
-    """Add an entry to the log of recalls, which keeps the last 500 of a space.
+def note_recalls(tx: HomeTransaction, entries: Sequence[tuple[str, RecallEntry]]) -> None:
+    """Add entries, each given with its space, to the log of recalls, which keeps the last 500 of a space.
 
-    Does nothing if the space has no rows. The log is not evidence, so it is not exported. A purge erases the queries in
+    Does not lock the spaces, and does not wait for the disk or a standby: the log is not evidence, so it is not
+    exported, and not announced as a change. Entries of spaces without rows are dropped. A purge erases the queries in
     the log of its space.
     """
-    if not tx.space:
-        return
-    number = tx.next("recall")
-    tx.insert("recall", **row_codec.values_of(entry), id=number)
-    tx.run("DELETE FROM recall WHERE space = :space AND id <= ?", number - KEPT)
-    tx.announce(RECALLS)
+    tx.relax_commit()
+    of_space: dict[str, list[RecallEntry]] = {}
+    for name, entry in entries:
+        of_space.setdefault(name, []).append(entry)
+    for name, added in sorted(of_space.items()):  # servers lock the counters in the same order
+        counter = tx.one(
+            "INSERT INTO number (space, kind, last) SELECT id, 'recall', ? FROM space WHERE name = ?"
+            " ON CONFLICT (space, kind) DO UPDATE SET last = number.last + excluded.last RETURNING space, last",
+            *(len(added), name),
+        )
+        if counter is None:
+            continue
+        space, last = counter
+        rows = [row_codec.values_of(entry) for entry in added]
+        tx.run_rows(
+            f"INSERT INTO recall (space, id, {', '.join(rows[0])}) VALUES {{}}",
+            f"({marks(['space', 'id', *rows[0]])})",
+            [(space, number, *row.values()) for number, row in enumerate(rows, start=last - len(added) + 1)],
+        )
+        tx.run("DELETE FROM recall WHERE space = ? AND id <= ?", space, last - KEPT)
 
 
 def list_recalls(tx: Transaction, *, limit: int = 50) -> list[RecallEntry]:

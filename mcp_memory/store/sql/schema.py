@@ -302,7 +302,15 @@ LABELS = (
 PROJECTS = "ALTER TABLE session ADD project TEXT"
 """The project of a session: see `core.projects`."""
 
-TABLES = (*BASELINE, *RECALLS, CACHED_TOKENS, *LABELS, PROJECTS)
+QUOTAS = """
+    CREATE TABLE quota (
+        space INTEGER NOT NULL REFERENCES space, what TEXT NOT NULL, most INTEGER NOT NULL, used INTEGER NOT NULL,
+        month INTEGER NOT NULL, PRIMARY KEY (space, what)
+    )
+"""
+"""How much a space may store or use in a `month`, and has used; see `quota_rows`. Each engine adds its triggers."""
+
+TABLES = (*BASELINE, *RECALLS, CACHED_TOKENS, *LABELS, PROJECTS, QUOTAS)
 
 
 def statements(of: tuple[str, ...] = TABLES) -> Iterator[str]:
@@ -321,9 +329,9 @@ class Table:
 
 
 @cache
-def _tables() -> dict[str, Table]:
+def _tables(of: tuple[str, ...] = TABLES) -> dict[str, Table]:
     by_name: dict[str, Table] = {}
-    for statement in statements():
+    for statement in statements(of):
         if created := re.match(r"CREATE TABLE (\w+)", statement):
             columns = _COLUMN.findall(statement)
             named = _KEY.search(statement)
@@ -344,6 +352,6 @@ def table(name: str) -> Table:
     return _tables()[name]
 
 
-def tables_of_spaces() -> list[str]:
+def tables_of_spaces(of: tuple[str, ...] = TABLES) -> list[str]:
     """Return the tables whose rows belong to a space."""
-    return [table.name for table in tables() if "space" in table.columns]
+    return [table.name for table in _tables(of).values() if "space" in table.columns]

@@ -31,6 +31,7 @@ from mcp_memory.core.process_registry import waiting_lock
 from mcp_memory.core.regular_files import OpenedFolder, remove_own, require_no_links
 from mcp_memory.store.nesting import NestingGuard
 from mcp_memory.store.snapshots import Snapshots
+from mcp_memory.store.sql.quota_rows import quota_error
 from mcp_memory.store.sqlite import copies, unreadable
 from mcp_memory.store.sqlite import home as homes
 from mcp_memory.store.sqlite.migrations import migrate, must_be_current
@@ -306,6 +307,10 @@ def translate_errors(home: Path, *, so: str = "Nothing was written") -> Generato
         raise StoreUnavailable(
             f"{path} has been locked by another program for {BUSY_MS // 1000} s. {so}; try again."
         ) from None
+    except apsw.ConstraintError as error:
+        if (used_up := quota_error(str(error))) is None:
+            raise  # a bug of ours
+        raise used_up from None
     except (apsw.FullError, apsw.NoMemError):
         raise NoRoom(_no_room(home, "the disk is full", so)) from None
     except (apsw.CorruptError, apsw.NotADBError) as error:

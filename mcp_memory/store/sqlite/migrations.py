@@ -107,6 +107,44 @@ def _projects(con: apsw.Connection) -> None:
     con.execute(schema.PROJECTS)
 
 
+# Older versions of SQLite, of other programs that open the file, must be able to parse these.
+_QUOTA_TRIGGERS = """
+    CREATE TRIGGER turn_counted AFTER INSERT ON turn
+        WHEN NEW.purged_at IS NULL AND EXISTS (SELECT 1 FROM quota WHERE space = NEW.space) BEGIN
+        UPDATE quota SET used = used
+            + CASE what WHEN 'turns' THEN NEW.role <> 'note' ELSE length(CAST(NEW.content AS BLOB)) END
+            WHERE space = NEW.space AND what IN ('turns', 'bytes');
+        SELECT RAISE(ABORT, 'quota turns') FROM quota
+            WHERE space = NEW.space AND what = 'turns' AND used > most AND NEW.role <> 'note';
+        SELECT RAISE(ABORT, 'quota bytes') FROM quota WHERE space = NEW.space AND what = 'bytes' AND used > most;
+    END;
+    CREATE TRIGGER turn_purged AFTER UPDATE OF purged_at ON turn
+        WHEN OLD.purged_at IS NULL AND NEW.purged_at IS NOT NULL BEGIN
+        UPDATE quota SET used = used
+            - CASE what WHEN 'turns' THEN OLD.role <> 'note' ELSE length(CAST(OLD.content AS BLOB)) END
+            WHERE space = OLD.space AND what IN ('turns', 'bytes');
+    END;
+    CREATE TRIGGER ref_counted AFTER INSERT ON ref
+        WHEN NEW.purged_at IS NULL AND EXISTS (SELECT 1 FROM quota WHERE space = NEW.space) BEGIN
+        UPDATE quota SET used = used + NEW.bytes WHERE space = NEW.space AND what = 'bytes';
+        SELECT RAISE(ABORT, 'quota bytes') FROM quota
+            WHERE space = NEW.space AND what = 'bytes' AND used > most AND NEW.bytes > 0;
+    END;
+    CREATE TRIGGER ref_purged AFTER UPDATE OF purged_at ON ref
+        WHEN OLD.purged_at IS NULL AND NEW.purged_at IS NOT NULL BEGIN
+        UPDATE quota SET used = used - OLD.bytes WHERE space = OLD.space AND what = 'bytes';
+    END;
+    CREATE TRIGGER ref_deleted AFTER DELETE ON ref WHEN OLD.purged_at IS NULL BEGIN
+        UPDATE quota SET used = used - OLD.bytes WHERE space = OLD.space AND what = 'bytes';
+    END;
+"""
+
+
+def _quotas(con: apsw.Connection) -> None:
+    con.execute(schema.QUOTAS + " STRICT, WITHOUT ROWID")
+    con.execute(_QUOTA_TRIGGERS)
+
+
 SCHEMA: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0001-baseline", _baseline),
     ("0002-recalls", _recalls),
@@ -116,6 +154,7 @@ SCHEMA: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0006-labels", _labels),
     ("0007-vector-blocks", vec0_tables.to_blocks),
     ("0008-projects", _projects),
+    ("0009-quotas", _quotas),
 ]
 
 

@@ -21,11 +21,11 @@ from mcp_memory.core.errors import Damaged, StoreUnavailable
 from mcp_memory.core.regular_files import read_own
 from mcp_memory.store import files
 from mcp_memory.store.row_types import RefRow, SessionRow, TombstoneRow, TurnRow, VersionRow
-from mcp_memory.store.sql import canvas_rows, copies, tombstone_rows
+from mcp_memory.store.sql import canvas_rows, copies, quota_rows, tombstone_rows
 from mcp_memory.store.sql.line_forms import LineRow, key_of, result_of, row_of
 from mcp_memory.store.sql.line_import import LineImport, key_columns, statement_of, statements, undone_corrections
 from mcp_memory.store.sql.row_codec import table_of
-from mcp_memory.store.sql.transaction import catch_up_counters, to_ms
+from mcp_memory.store.sql.transaction import HomeTransaction, catch_up_counters, to_ms
 from mcp_memory.store.sqlite import home as homes
 from mcp_memory.store.sqlite.copies import kept_beside
 from mcp_memory.store.sqlite.index import terms
@@ -74,6 +74,7 @@ def build(new: Path, home: Path, *, is_current: bool, unreadable: Collection[Unr
             con.execute("UPDATE home SET uuid = ?, key = ?", identity)
         guard = con.execute("SELECT sql FROM sqlite_master WHERE name = 'turn_is_evidence'").get
         con.execute("DROP TRIGGER IF EXISTS turn_is_evidence")
+        quotas = quota_rows.set_aside(HomeTransaction(con))  # nothing that is in the files is left out
         _require_names(con, home)
         built.dangling.update(_remove_dangling(con, only="space"))  # before its number is given again
         names = {str(name) for (name,) in con.execute("SELECT name FROM space")}
@@ -81,6 +82,7 @@ def build(new: Path, home: Path, *, is_current: bool, unreadable: Collection[Unr
             _SpaceFiles(SqliteTransaction(con, home, name), built, is_current=is_current, damaged=damaged).add()
         built.dangling.update(_remove_dangling(con))
         _make_derived(con, home)
+        quota_rows.put_back(HomeTransaction(con), quotas)
         if guard:
             con.execute(guard)
         con.execute("COMMIT")
