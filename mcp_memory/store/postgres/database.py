@@ -101,9 +101,8 @@ class PostgresDatabase:
         self._pool = Pool(self._conninfo, size=connections, wait=_WAIT, equip=self._equip)
         self._write_places = max(1, connections - _FOR_READS)
         self._writers = BoundedSemaphore(self._write_places)
-        self._replica = (
-            Replica(_conninfo(reads, **_STANDBY), size=connections, wait=_WAIT, equip=self._equip) if reads else None
-        )
+        standby = reads and Pool(_conninfo(reads, **_STANDBY), size=connections, wait=_WAIT, equip=self._equip)
+        self._replica = Replica(standby) if standby else None
         self.snapshots = Snapshots(lambda: self._reading(self._deadline(), anywhere=True))
         self.clock = DatabaseClock()
         with self._translate_errors():
