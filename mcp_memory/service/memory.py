@@ -265,14 +265,14 @@ def _open_store(settings: Settings) -> tuple[Store, EmbeddedStore | None]:
         return embedded, embedded
     from mcp_memory.store.postgres.store import open_store as open_postgres
 
-    database = open_postgres(
+    opened = open_postgres(
         settings.store,
         settings.objects,
         key=settings.store_key,
         timeout=settings.store_timeout,
         reads=settings.store_reads,
     )
-    return with_spans(database, "store"), None
+    return with_spans(opened, "store"), None
 
 
 def _close(parts: Parts) -> None:

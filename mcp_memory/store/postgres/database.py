@@ -101,9 +101,8 @@ class PostgresDatabase:
         self._pool = Pool(self._conninfo, size=connections, wait=_WAIT, equip=self._equip)
         self._write_places = max(1, connections - _FOR_READS)
         self._writers = BoundedSemaphore(self._write_places)
-        self._replica = (
-            Replica(_conninfo(reads, **_STANDBY), size=connections, wait=_WAIT, equip=self._equip) if reads else None
-        )
+        standby = reads and Pool(_conninfo(reads, **_STANDBY), size=connections, wait=_WAIT, equip=self._equip)
+        self._replica = Replica(standby) if standby else None
         self.snapshots = Snapshots(lambda: self._reading(self._deadline(), anywhere=True))
         self.clock = DatabaseClock()
         with self._translate_errors():
@@ -358,7 +357,11 @@ def give_key(url: str, role: str, key: str | None = None) -> str | None:
     `url` is that of the owner. The key that the role had before is valid until the next change. Raises
     StoreUnavailable if the database cannot be used.
     """
-    with translate_errors(name_of(url), CALL_SECONDS), TimedConnection.connect(_conninfo(url)) as con:
+    with (
+        translate_errors(name_of(url), CALL_SECONDS),
+        TimedConnection.connect(_conninfo(url)) as con,
+        migrations.alone(con),
+    ):
         return row_security.give_key(con, role, key)
 
 

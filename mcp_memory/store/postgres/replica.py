@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -49,12 +49,10 @@ def position_of(con: psycopg.Connection[Any]) -> Position:
 
 
 class Replica:
-    """The standbys of a URL. `problem` is why reads go to the primary now, or None."""
+    """The standbys that a pool connects to. `problem` is why reads go to the primary now, or None."""
 
-    def __init__(
-        self, conninfo: str, *, size: int, wait: float, equip: Callable[[psycopg.Connection[Any]], None]
-    ) -> None:
-        self._pool = Pool(conninfo, size=size, wait=wait, equip=equip)
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
         self._left_until = 0.0
         self.problem: str | None = None
 
