@@ -113,7 +113,7 @@ def test_ports_and_probes_are_those_of_the_server() -> None:
 
 
 def test_what_a_manifest_refers_to_exists() -> None:
-    made_elsewhere = {"memory", "memory-tls", "postgres-app"}  # by hand, by cert-manager, by the operator
+    made_elsewhere = {"memory", "memory-tls", "postgres-app", "store-key"}  # by hand, by cert-manager, by the operator
     secrets = {ref["name"] for ref in values(MANIFESTS, "secretKeyRef")} | {*values(MANIFESTS, "secretName")}
     assert secrets == made_elsewhere
     maps = {ref["name"] for key in ("configMapRef", "configMap") for ref in values(MANIFESTS, key)}

@@ -170,7 +170,7 @@ def test_a_fleet_is_set_up_and_loses_and_regains_its_standby(primary: PostgresSe
         assert "laptop opens me" in told
         assert not re.search(r"^fail", told, re.MULTILINE), told
 
-        url = site.here("postgresql://memory@primary,standby/memory")
+        url = site.here("postgresql://owner@primary,standby/memory")
         write(url, "on both disks")
         standby.kill()
         start, compare, alone = BLOCKS["When the standby is lost"]
