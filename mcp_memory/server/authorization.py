@@ -101,7 +101,7 @@ def allowed_tools(tools: list[wire.Tool], grant: Grant) -> list[wire.Tool]:
 
 _OF_THE_SPACE = {
     *("version", "schema", "space", "counts", "grown", "offload", "savings"),
-    *("pyramid", "tokenizer", "held", "retention", "quotas", "set_aside", "not_ready"),
+    *("pyramid", "tokenizer", "held", "retention", "quotas", "set_aside", "write_problem"),
 }
 
 
