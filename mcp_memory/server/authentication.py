@@ -53,9 +53,9 @@ class ApiClient:
     """An authenticated client. The first of its `spaces` is the default. `name` is its name in the audit log."""
 
     who: str
-    name: str
     spaces: tuple[str, ...]
     right: Right
+    name: str = ""
     is_owner: bool = False
     token: str | None = None
     """The id of its token in the store."""
@@ -359,6 +359,6 @@ def _reader_of(client: ApiClient, proof: str) -> Reader:
         right=client.right,
         is_owner=client.is_owner,
         who=client.who,
-        name=client.name,
+        name=client.name or client.who,
         proof=proof,
     )

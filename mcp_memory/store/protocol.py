@@ -142,11 +142,16 @@ class Store(Engine, SearchStore, Protocol):
         ...
 
     def not_ready(self, *, try_commit: bool = False) -> str | None:
-        """Run a query; return the reason if the store cannot be fully read and written now, else None.
+        """Run a query; return the reason if the store does not answer or cannot be written by this program, else None.
 
-        With `try_commit`, a server also tries whether a commit is confirmed. It takes two seconds at most. Raises
-        StoreUnavailable if the store cannot be used.
+        It takes two seconds at most. `write_problem` is up to date afterwards; with `try_commit` it is certain, because
+        a commit is tried. Raises StoreUnavailable if the store cannot be used.
         """
+        ...
+
+    @property
+    def write_problem(self) -> str | None:
+        """The reason why a server does not confirm writes, as last found, else None. The store can be read."""
         ...
 
     def on_change(self, heard: Callable[[], None]) -> None:

@@ -50,16 +50,21 @@ _LONG: set[Callable[..., object]] = {
 
 
 def open_store(
-    url: str, objects: str | None = None, *, key: str | None = None, timeout: float = CALL_SECONDS
+    url: str,
+    objects: str | None = None,
+    *,
+    key: str | None = None,
+    timeout: float = CALL_SECONDS,
+    reads: str | None = None,
 ) -> PostgresStore:
     """Open the store in a database and bring its schema up to date.
 
     `objects`: the bucket that new tool results go to, `s3://BUCKET/PREFIX`; None for the database itself. `key` is the
     setting `store_key`, which the owner of the tables does not need. `timeout`: how many seconds a call may take.
-    Raises StoreUnavailable if the database cannot be used or a move into it is unfinished, NewerHome if a newer version
-    has contracted it, and InvalidInput for a wrong bucket.
+    `reads`: the URL of standbys for the reads of snapshots. Raises StoreUnavailable if the database cannot be used or a
+    move into it is unfinished, NewerHome if a newer version has contracted it, and InvalidInput for a wrong bucket.
     """
-    database = PostgresDatabase(url, key=key, timeout=timeout)
+    database = PostgresDatabase(url, key=key, timeout=timeout, reads=reads)
     try:
         if database.read(is_unfinished):
             raise moving.unfinished_error(database.name)
@@ -244,6 +249,10 @@ class PostgresStore:
 
     def not_ready(self, *, try_commit: bool = False) -> str | None:
         return self._db.not_ready(try_commit=try_commit)
+
+    @property
+    def write_problem(self) -> str | None:
+        return self._db.commits.problem
 
     def schema(self) -> str:
         return STEPS[-1].name

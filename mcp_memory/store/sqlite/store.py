@@ -230,6 +230,10 @@ class SQLiteStore:
         self.read_home(lambda tx: tx.get("SELECT count(*) FROM home"))
         return None
 
+    @property
+    def write_problem(self) -> str | None:
+        return None
+
     def schema(self) -> str:
         return SCHEMA[-1][0]
 
