@@ -143,22 +143,6 @@ class PostgresServer:
     def _postmaster(self) -> int:
         return int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
 
-    @contextmanager
-    def paused(self) -> Generator[None]:
-        """Stop all processes of the server until the end of the block, without ending a connection."""
-        first = (self.folder / "data" / "postmaster.pid").read_text().split()[0]
-        os.kill(int(first), signal.SIGSTOP)  # before the others: it starts no more
-        children = subprocess.run(["pgrep", "-P", first], capture_output=True, text=True, check=False).stdout.split()
-        processes = [int(first), *map(int, children)]
-        try:
-            for process in processes[1:]:
-                os.kill(process, signal.SIGSTOP)
-            yield
-        finally:
-            for process in processes:
-                with suppress(ProcessLookupError):
-                    os.kill(process, signal.SIGCONT)
-
     @property
     def _killed(self) -> Path:
         return self.folder / "killed"
@@ -254,16 +238,19 @@ class HomesOnPostgres:
         self._urls[to] = self._server.create_database(self._urls[home].rpartition("/")[2])
 
 
-def run(*command: Path | str) -> None:
-    """Run a program of PostgreSQL as a user that it accepts. Raises RuntimeError with what it said."""
-    if _AS_ROOT:
-        done = subprocess.run(
-            command, capture_output=True, text=True, user=_NOBODY, group=_group(), cwd="/", check=False
-        )
-    else:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+def run(*command: Path | str, cwd: Path | str = "/", **environ: str) -> str:
+    """Run a program of PostgreSQL as a user that it accepts, and return its output.
+
+    Raises RuntimeError with what it said.
+    """
+    user, group = (_NOBODY, _group()) if _AS_ROOT else (None, None)
+    env = {**os.environ, **environ}
+    done = subprocess.run(
+        command, capture_output=True, text=True, user=user, group=group, cwd=cwd, env=env, check=False
+    )
     if done.returncode:
         raise RuntimeError(f"{command[0]} failed: {done.stdout}{done.stderr}")
+    return done.stdout
 
 
 def _group() -> int:

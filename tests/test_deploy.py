@@ -148,18 +148,22 @@ def test_pods_run_without_rights_as_the_user_of_the_image() -> None:
         assert {"requests", "limits"} <= container["resources"].keys()
 
 
-def test_both_configurations_of_haproxy_differ_only_in_how_servers_are_found() -> None:
+def test_the_configurations_of_haproxy_differ_only_in_how_servers_are_found() -> None:
     def rules(file: Path) -> list[str]:
         text = re.sub(r"^resolvers .*?\n\n", "", file.read_text(), flags=re.MULTILINE | re.DOTALL)
         return [line for line in text.splitlines() if line and not re.match(r"#|\s+server", line)]
 
     assert rules(KUBERNETES / "haproxy.cfg") == rules(DEPLOY / "haproxy.cfg")
+    *defaults, backend = "\n".join(rules(DEPLOY / "haproxy.cfg")).split("\nbackend servers\n")
+    shards = "\n".join(rules(DEPLOY / "shards.cfg"))
+    assert shards.startswith(defaults[0].partition("\n    default_backend")[0])
+    assert re.split(r"\nbackend shard-\d\n", shards)[1:] == [backend, backend]
 
 
 @pytest.mark.skipif(not has_haproxy(), reason="haproxy is not installed")
 def test_haproxy_accepts_both_configurations(tmp_path: Path) -> None:
     local = tmp_path / "haproxy.cfg"
-    local.write_text(configured(8765, ["http://127.0.0.1:1", "http://127.0.0.1:2", "http://127.0.0.1:3"]))
+    local.write_text(configured(8765, [f"http://127.0.0.1:{port}" for port in (1, 2, 3)]))
     for file in (local, KUBERNETES / "haproxy.cfg"):
         checked = subprocess.run(["haproxy", "-c", "-f", file], capture_output=True, text=True, check=False)
         assert checked.returncode == 0, checked.stderr

@@ -302,6 +302,7 @@ def _policy_lines(policies: list[OverdueRows]) -> Iterator[str]:
     for overdue in policies:
         policy = overdue.policy
         ran = f"last run {format_minute(policy.ran_at)}" if policy.ran_at else "not run yet"
+        ran += f", next {format_minute(overdue.next_run)}"
         staying = f", {overdue.staying:,} more stay as evidence" if overdue.staying else ""
         what = _POLICY_NOUNS[policy.what].capitalize()
         yield (

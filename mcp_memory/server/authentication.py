@@ -11,6 +11,7 @@ client is the owner. Tokens are never deleted, so a server that once required th
 from __future__ import annotations
 
 import hmac
+import json
 import logging
 import os
 import re
@@ -18,13 +19,12 @@ import secrets
 import stat
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from ipaddress import IPv6Address, ip_address
 from math import ceil
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
@@ -40,6 +40,7 @@ from mcp_memory.ui.words import t
 if TYPE_CHECKING:
     from mcp_memory.core.config import Settings
     from mcp_memory.service.memory import Memory
+    from mcp_memory.store.values import Token
 
 
 logger = logging.getLogger(__name__)
@@ -52,9 +53,9 @@ class ApiClient:
     """An authenticated client. The first of its `spaces` is the default. `name` is its name in the audit log."""
 
     who: str
-    name: str
     spaces: tuple[str, ...]
     right: Right
+    name: str = ""
     is_owner: bool = False
     token: str | None = None
     """The id of its token in the store."""
@@ -102,14 +103,7 @@ class Credentials:
             return replace(self._owner, who="owner")
         stored = await (await self.memory()).token_shown(token) if token.startswith("mcm_") else None
         if stored is not None:
-            return ApiClient(
-                who=f"token {stored.id}",
-                name=f"token {stored.id} {stored.name}",
-                spaces=stored.spaces,
-                right=stored.right,
-                is_owner=stored.right == "operator",
-                token=stored.id,
-            )
+            return _client_of(stored)
         if self.issuer is None or token.count(".") != 2:
             return None
         claims = await self.issuer.verify_token(token)
@@ -126,8 +120,51 @@ class Credentials:
         if client.until is not None:
             return time.time() < client.until
         if client.token is not None:
-            return await (await self.memory()).is_good(client.token)
+            return await (await self.memory()).valid_token(client.token) is not None
         return bool(self._configured_token) or await self.owner() is not None
+
+    # A session of the pages names its credential by a proof, which any server of the memory can check.
+
+    async def secret(self) -> bytes:
+        """Return the secret of the memory that signs the sessions of the pages."""
+        return await (await self.memory()).secret("sessions of pages")
+
+    async def proof_of(self, client: ApiClient) -> str:
+        """Return the proof of a client."""
+        if client.token is not None:
+            return json.dumps({"token": client.token})
+        if client.until is not None:
+            return json.dumps({"oauth": asdict(client)})
+        return json.dumps({"setting": await self._fingerprint()})
+
+    async def client_of(self, proof: str) -> ApiClient | None:
+        """Return the client of a proof that we have signed; None if its token is no longer valid."""
+        ((kind, value),) = json.loads(proof).items()
+        if kind == "token":
+            stored = await (await self.memory()).valid_token(value)
+            return None if stored is None else _client_of(stored)
+        if kind == "oauth":
+            fields: dict[str, Any] = value
+            fields["spaces"] = tuple(fields["spaces"])
+            client = ApiClient(**fields)
+            return client if self.issuer is not None and await self.is_valid(client) else None
+        return replace(self._owner, who="owner") if _is_equal(value, await self._fingerprint()) else None
+
+    async def _fingerprint(self) -> str:
+        """Return a keyed hash of the setting `token`, whose sessions end when it changes."""
+        token = f"token {self._configured_token or ''}"
+        return hmac.digest(await self.secret(), token.encode(), "sha256").hex()
+
+
+def _client_of(token: Token) -> ApiClient:
+    return ApiClient(
+        who=f"token {token.id}",
+        name=f"token {token.id} {token.name}",
+        spaces=token.spaces,
+        right=token.right,
+        is_owner=token.right == "operator",
+        token=token.id,
+    )
 
 
 # --- wrong tokens and too many requests ---
@@ -305,12 +342,23 @@ class TokenAuthenticator:
             except Rejected as rejected:
                 raise TooManyKeys(int(rejected.headers.get("Retry-After", "60"))) from None
             return None
-        return Reader(
-            space=client.spaces[0],
-            spaces=client.spaces,
-            right=client.right,
-            is_owner=client.is_owner,
-            who=client.who,
-            name=client.name,
-            is_good=partial(self._credentials.is_valid, client),
-        )
+        return _reader_of(client, await self._credentials.proof_of(client))
+
+    async def resume(self, proof: str) -> Reader | None:
+        client = await self._credentials.client_of(proof)
+        return None if client is None else _reader_of(client, proof)
+
+    async def secret(self) -> bytes:
+        return await self._credentials.secret()
+
+
+def _reader_of(client: ApiClient, proof: str) -> Reader:
+    return Reader(
+        space=client.spaces[0],
+        spaces=client.spaces,
+        right=client.right,
+        is_owner=client.is_owner,
+        who=client.who,
+        name=client.name or client.who,
+        proof=proof,
+    )

@@ -74,7 +74,7 @@ from mcp_memory.ui.responses import (
     read_form,
     static_file,
 )
-from mcp_memory.ui.sessions import Authenticator, OneTimeKeys, Reader, Session, Sessions, TooManyKeys, is_form_token
+from mcp_memory.ui.sessions import Authenticator, OneTimeKeys, Reader, Session, Sessions, TooManyKeys
 from mcp_memory.ui.words import t
 
 if TYPE_CHECKING:
@@ -110,6 +110,8 @@ class _Visit:
 
     request: Request
     session: Session
+    reader: Reader
+    form_token: str
     memory: Memory
     path: str
 
@@ -139,7 +141,7 @@ class Interface:
         self._memory, self._authenticator, self._host = memory, authenticator, host
         self._base = base.rstrip("/")
         self._kind = "token" if has_tokens else "key"
-        self._sessions = Sessions()
+        self._known: Sessions | None = None
         self._streams = Streams()
         self._is_loaded = False
 
@@ -153,6 +155,8 @@ class Interface:
             response = await self._answer(request)
         except Rejected as refused:
             response = self._plain(refused.status, t("frame.error"), refused.text)
+        except McpMemoryError as error:
+            response = self._plain(_status_of(error), t("frame.error"), await _mask_error(error))
         except ClientDisconnect:
             return
         except Exception:
@@ -198,10 +202,8 @@ class Interface:
         return self._document(plain_page(title, *(el("p", text) for text in texts)), title=title, status=status)
 
     async def _entry(self, request: Request) -> Response:
-        session = await self._session(request)
-        if session is not None:
-            return RedirectResponse(self._home(session.reader.space), 303)
-        return self._key_page()
+        opened = await self._session(request)
+        return self._key_page() if opened is None else RedirectResponse(self._home(opened[1].space), 303)
 
     def _key_page(self, message: str | None = None, *, status: int = 200, **headers: str) -> Response:
         body = entry_page("/.enter", message, has_tokens=self._kind == "token")
@@ -222,63 +224,94 @@ class Interface:
         if reader is None:
             return self._key_page(t(f"entry.wrong_{self._kind}"), status=403)
         response = RedirectResponse(self._home(reader.space), 303)
+        sessions, is_secure = await self._sessions(), request.headers.get("origin", "").startswith("https:")
+        self._set_cookie(response, sessions.start(reader, now=await self._now(), secure=is_secure), sessions)
+        return response
+
+    def _set_cookie(self, response: Response, session: Session, sessions: Sessions) -> None:
         response.set_cookie(
             COOKIE,
-            self._sessions.start(reader),
+            sessions.cookie(session),
             path=f"{self._base}/",
             httponly=True,
             samesite="strict",
-            secure=request.headers.get("origin", "").startswith("https:"),
+            secure=session.secure,
         )
-        return response
 
     def _home(self, space: str) -> str:
         return f"{self._base}/{quote(space, safe='')}/"
 
-    async def _session(self, request: Request) -> Session | None:
-        by_reader = REFRESH_HEADER not in request.headers
-        session = self._sessions.of(request.cookies.get(COOKIE), by_reader=by_reader)
-        return session if session is not None and await self._goes_on(session) else None
+    async def _sessions(self) -> Sessions:
+        if self._known is None:
+            self._known = Sessions(await self._authenticator.secret())
+        return self._known
+
+    async def _now(self) -> float:
+        """Return the time by the clock of the memory, which its servers share."""
+        return (await self._memory()).now().timestamp()
+
+    async def _session(self, request: Request) -> tuple[Session, Reader] | None:
+        """Return the session of a request and its reader; None if it has ended.
+
+        Raises McpMemoryError if the memory cannot be opened.
+        """
+        cookie = request.cookies.get(COOKIE)
+        session = (await self._sessions()).of(cookie, now=await self._now()) if cookie else None
+        reader = session and await self._reader(session)
+        return (session, reader) if session and reader else None
+
+    async def _reader(self, session: Session) -> Reader | None:
+        """Return the reader of a session; None, and end the session, if its credential is no longer valid."""
+        reader = await self._authenticator.resume(session.proof)
+        if reader is None:
+            (await self._sessions()).end(session)
+        return reader
 
     async def _goes_on(self, session: Session) -> bool:
-        """End a session whose token is no longer valid; return whether the session is still open."""
-        if not self._sessions.is_open(session):
-            return False
-        ask = session.reader.is_good
+        """Return whether a session is still open, and its credential valid."""
         try:
-            is_good = ask is None or await ask()
+            is_open = (await self._sessions()).is_open(session, now=await self._now())
+            return is_open and await self._reader(session) is not None
         except McpMemoryError:
-            return True  # the request itself fails too
-        if not is_good:
-            self._sessions.end(session)
-        return is_good
+            return True  # the next request fails too
 
     # --- in a session ------------------------------------------------------------------------------
 
     async def _inside(self, request: Request, space: str, path: str) -> Response:
-        session = await self._session(request)
-        if session is None:
+        opened = await self._session(request)
+        if opened is None:
             if "application/json" in request.headers.get("accept", ""):
                 return JSONResponse({"error": t("entry.ended")}, 401)
             return self._key_page(t("entry.ended"), status=401)
-        if not session.reader.may_see(space):
+        session, reader = opened
+        if not reader.may_see(space):
             raise Rejected(404, t("http.not_found"))
-        try:
-            memory = (await self._memory()).in_space(space)
-            if session.reader.who:
-                memory = memory.of_client(session.reader.who)
-        except McpMemoryError as error:
-            return self._plain(_status_of(error), t("frame.error"), await _mask_error(error))
+        memory = (await self._memory()).in_space(space)
+        if reader.who:
+            memory = memory.of_client(reader.who)
         if not self._is_loaded:
             await anyio.to_thread.run_sync(_import_pages)
             self._is_loaded = True
-        visit = _Visit(request=request, session=session, memory=memory, path=path)
-        who = session.reader.name or local_user()
-        async with measured(
-            MeasuredRequest("page", who=who, space=space, ids=ids_in({"ids": path.split("/")}))
-        ) as measure:
+        sessions = await self._sessions()
+        visit = _Visit(
+            request=request,
+            session=session,
+            reader=reader,
+            form_token=sessions.form_token(session),
+            memory=memory,
+            path=path,
+        )
+        response = await self._visited(visit)
+        used = None if REFRESH_HEADER in request.headers else sessions.used(session, now=await self._now())
+        if used is not None and COOKIE not in response.headers.get("set-cookie", ""):
+            self._set_cookie(response, used, sessions)
+        return response
+
+    async def _visited(self, visit: _Visit) -> Response:
+        who, ids = visit.reader.name or local_user(), ids_in({"ids": visit.path.split("/")})
+        async with measured(MeasuredRequest("page", who=who, space=visit.memory.space, ids=ids)) as measure:
             try:
-                if request.method == "POST":
+                if visit.request.method == "POST":
                     return await self._do(visit, measure)
                 return await self._show(visit)
             except McpMemoryError as error:
@@ -299,7 +332,7 @@ class Interface:
                 return self._events(visit)
             case "go", "":
                 space = visit.request.query_params.get("space", "")
-                if not space or not visit.session.reader.may_see(space):
+                if not space or not visit.reader.may_see(space):
                     raise Rejected(404, t("http.not_found"))
                 return RedirectResponse(self._home(space), 303)
             case "download", id:
@@ -315,15 +348,15 @@ class Interface:
                 return await self._page(visit, replace(page, body=(*done, *page.body)))
 
     def _view(self, visit: _Visit) -> View:
-        reader = visit.session.reader
-        form_token = visit.session.form_token if reader.allows("write") else ""
+        reader = visit.reader
+        form_token = visit.form_token if reader.allows("write") else ""
         return View(memory=visit.memory, right=reader.right, form_token=form_token, is_owner=reader.is_owner)
 
     async def _page(self, visit: _Visit, page: Page, status: int = 200) -> Response:
         if visit.wants_json:
             shown = {"title": page.title, "here": page.here, "body": [tree(node) for node in page.body]}
             return JSONResponse(shown, status)
-        reader, space = visit.session.reader, visit.memory.space
+        reader, space = visit.reader, visit.memory.space
         spaces = reader.spaces or ()
         if reader.spaces is None:
             with suppress(McpMemoryError):
@@ -332,7 +365,7 @@ class Interface:
             page,
             space=space,
             spaces=sorted({space, reader.space, *spaces}),
-            form_token=visit.session.form_token,
+            form_token=visit.form_token,
             query=visit.request.query_params.get("q", "") if visit.path == "/search" else "",
         )
         base, static = self._home(space).rstrip("/"), f"{self._base}/.static"
@@ -359,15 +392,16 @@ class Interface:
         form = await read_form(visit.request)
         measure.verb = f"action {name}" if name in actions.names() else "action"
         measure.ids = ids_in({field: value.split() for field, value in form.items()})
-        if not is_form_token(visit.session, form.get("form_token", "")):
+        sessions = await self._sessions()
+        if not sessions.is_form_token(visit.session, form.get("form_token", "")):
             measure.outcome = "rejected"
             return await self._error(visit, 403, t("http.form"))
         if name == "leave":
-            self._sessions.end(visit.session)
+            sessions.end(visit.session)
             response = RedirectResponse(f"{self._base}/", 303)
             response.delete_cookie(COOKIE, path=f"{self._base}/", httponly=True, samesite="strict")
             return response
-        call = actions.Call(memory=visit.memory, reader=visit.session.reader, form=form)
+        call = actions.Call(memory=visit.memory, reader=visit.reader, form=form)
         try:
             done = await actions.run(unquote(name), call)
         except McpMemoryError as error:

@@ -168,17 +168,17 @@ class Streams:
     """
 
     def __init__(self) -> None:
-        self._open = Counter[bytes]()
+        self._open = Counter[str]()
         self._stopping = anyio.Event()
 
     def stop(self) -> None:
         """End all streams, soon."""
         self._stopping.set()
 
-    def may_open(self, session: bytes) -> bool:
+    def may_open(self, session: str) -> bool:
         return self._open[session] < _MAX_STREAMS
 
-    async def of(self, session: bytes, memory: Memory, goes_on: Callable[[], Awaitable[bool]]) -> AsyncGenerator[bytes]:
+    async def of(self, session: str, memory: Memory, goes_on: Callable[[], Awaitable[bool]]) -> AsyncGenerator[bytes]:
         """Count a stream as open, and yield its events while `goes_on` returns True, until `stop` is called."""
         self._open[session] += 1
         try:

@@ -13,14 +13,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from signal import SIGTERM
 
 import pytest
+from anyio.from_thread import start_blocking_portal
 
+from bench.fleet import Unanswered, call_once, haproxy, has_haproxy
+from bench.load import running_server
 from mcp_memory.core.types import NewTurn
 from mcp_memory.store.postgres.store import open_store
 from mcp_memory.store.sql import turn_rows
@@ -28,13 +31,14 @@ from tests.postgres.notes import sql
 from tests.postgres.test_crashes import DURABLE
 from tests.postgres_server import PostgresServer, running
 
-pytestmark = [pytest.mark.postgres, pytest.mark.slow]
+pytestmark = [pytest.mark.postgres, pytest.mark.slow, pytest.mark.timeout(300)]
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/operations.md").read_text(encoding="utf-8")
 NOT_HERE = {
     "Tool results in a bucket": "needs a bucket; tests/postgres/test_objects.py has one",
     "When the primary is lost": "tests/postgres/test_promotion.py runs it",
+    "Reads from the standby": "sets a variable; tests/postgres/test_replica.py reads",
     "Metrics": "shows an address; tests/server/test_metrics.py asks for it",
     "Audit log": "sets a variable; tests/server/test_audit.py reads the log",
 }
@@ -51,7 +55,7 @@ def sections() -> dict[str, list[str]]:
 
 
 BLOCKS = sections()
-RUN = {"First set-up", "When the standby is lost", "A dump", "Upgrades", "To a moment", "Poolers"}
+RUN = {"First set-up", "When the standby is lost", "A dump", "Upgrades", "To a moment", "Poolers", "Beyond one primary"}
 
 
 def test_every_procedure_of_the_page_is_run_by_a_test() -> None:
@@ -72,6 +76,7 @@ class Site:
         words = {
             "host=primary": f"host=127.0.0.1 port={primary}",
             "@primary,standby/": f"@127.0.0.1:{primary},127.0.0.1:{standby}/",
+            "@primary-2/memory": f"@127.0.0.1:{primary}/memory_2",
             "@primary/": f"@127.0.0.1:{primary}/",
             "--pwprompt ": "",
             "/archive": f"{self.folder}/archive",
@@ -260,3 +265,42 @@ def test_a_pooler_passes_the_writes_of_a_server_on(with_memory: PostgresServer) 
         assert texts(with_memory) == ["through the pooler"]
     finally:
         end_process(site.folder / "pgbouncer.pid")
+
+
+@pytest.mark.nightly
+@pytest.mark.skipif(not has_haproxy(), reason="haproxy is not installed")
+def test_a_space_moves_to_another_database_behind_the_same_address(with_memory: PostgresServer) -> None:
+    site = make_site(with_memory)
+    urls = [with_memory.url("memory", "memory"), with_memory.create_memory()]
+    assert urls[1].endswith("/memory_2")
+    token = site.shell(f"mcp-memory --store {urls[0]} token create --name laptop --space work").split()[0]
+    with ExitStack() as stack:
+        portal = stack.enter_context(start_blocking_portal())
+        servers = [served_on(stack, url, site.folder / f"server-{number}.log") for number, url in enumerate(urls)]
+        places = {"/usr/local/etc/haproxy/shards.map": str(site.folder / "shards.map")}
+        (site.folder / "shards.map").write_text("nobody shard-2\n")
+
+        def record(token: str, text: str) -> None:
+            with haproxy(servers, site.folder, ROOT / "deploy/shards.cfg", places) as url:
+                turns = {"turns": [{"role": "user", "content": text}]}
+                portal.call(call_once, (url, token, "work"), "record_turns", turns)
+
+        record(token, "on the first")
+        (move,) = BLOCKS["Beyond one primary"]
+        site.shell(site.here(move))
+        with pytest.raises(Unanswered):
+            record(token, "revoked")
+        record((site.folder / "token.txt").read_text().split()[0], "on the second")
+    assert texts(with_memory) == ["on the first"]
+    assert texts(with_memory, "memory_2") == ["on the first", "on the second"]
+
+
+def served_on(stack: ExitStack, store: str, log: Path) -> str:
+    command = [sys.executable, "-m", "mcp_memory", "serve", "--transport", "http", "--port", "0"]
+    environ = os.environ | {
+        "MCP_MEMORY_STORE": store,
+        "MCP_MEMORY_HOME": str(log.with_suffix("")),
+        "MCP_MEMORY_EMBEDDER": "none",
+    }
+    url, _ = stack.enter_context(running_server(command, environ, log, "/mcp"))
+    return url.removesuffix("/mcp")

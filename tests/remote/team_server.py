@@ -56,12 +56,12 @@ class TeamServer:
             self.process.wait()
 
 
-def start(home: Path, port: int = 0) -> tuple[subprocess.Popen[str], int]:
+def start(home: Path, port: int = 0, *, embedder: str = "none") -> tuple[subprocess.Popen[str], int]:
     """Start a server and return it with its port."""
     command = [sys.executable, "-m", "mcp_memory", "--home", str(home), "serve", "--transport", "http"]
     process = subprocess.Popen(
         [*command, "--port", str(port)],
-        env={**os.environ, "MCP_MEMORY_EMBEDDER": "none", "MCP_MEMORY_READ_SENTENCES": "false"},
+        env={**os.environ, "MCP_MEMORY_EMBEDDER": embedder, "MCP_MEMORY_READ_SENTENCES": "false"},
         stderr=subprocess.PIPE,
         text=True,
     )
@@ -73,9 +73,9 @@ def start(home: Path, port: int = 0) -> tuple[subprocess.Popen[str], int]:
 
 
 @contextmanager
-def team_server(home: Path) -> Generator[TeamServer]:
+def team_server(home: Path, *, embedder: str = "none") -> Generator[TeamServer]:
     in_memory(home, lambda memory: memory.create_token("first"))  # so that the server makes none of its own
-    process, port = start(home)
+    process, port = start(home, embedder=embedder)
     with proxied(port) as proxy:
         server = TeamServer(home, process, proxy)
         try:

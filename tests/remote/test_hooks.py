@@ -165,7 +165,7 @@ def test_with_a_token_that_only_reads_prompts_are_answered_and_conversations_wai
     assert "Odd Berge" in laptop.answer("UserPromptSubmit", prompt=QUESTION)
     laptop.says("user", "My boat is the Havørn.")
     laptop.hook("Stop")
-    until(lambda: "needs the right write" in (laptop.home / "hooks" / "hooks.log").read_text())
+    until(lambda: "the token lacks the right" in (laptop.home / "hooks" / "hooks.log").read_text())
     assert waiting_logs(laptop.home).count == 1
     laptop.end()
 

@@ -120,13 +120,14 @@ def test_no_secret_and_no_private_passage_leaves_the_laptop(home: Path) -> None:
     heard: list[bytes] = []
 
     async def say(memory: Memory) -> None:
-        spy = memory.connection.call  # type: ignore[attr-defined]
+        connection: Any = getattr(memory, "connection")  # noqa: B009 of a remote memory only
+        spy = connection.call
 
         def call(verb: str, arguments: Any, **more: Any) -> Any:
             heard.append(repr(arguments).encode())
             return spy(verb, arguments, **more)
 
-        memory.connection.call = call  # type: ignore[attr-defined]
+        connection.call = call
         secret = f"My key is {KEY}. <private>I am ill.</private> Good night."
         arguments = {"command": f"deploy --token {KEY}", "password": "hunter2-Torvik"}
         for ask in (
@@ -186,7 +187,7 @@ def test_a_server_that_is_gone_or_cut_off_is_told_and_found_again(server: TeamSe
 def test_imported_statements_are_imported_whatever_a_client_says(server: TeamServer, home: Path) -> None:
     token, now = server.token("imports"), datetime.now(UTC)
     [plain] = statement_atoms(
-        [ImportedStatement(text="Odd lives in Torvik.", about=["Odd"], where="1")], session="s", now=now
+        [ImportedStatement(text="Odd lives in Torvik.", about=("Odd",), where="1")], session="s", now=now
     )
 
     async def use(memory: Memory) -> None:

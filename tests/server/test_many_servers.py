@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -146,6 +147,39 @@ async def test_a_client_has_one_rate_on_all_servers(settings: Settings) -> None:
             (await client.post(f"{url}/mcp", json=INITIALIZE, headers=ACCEPT)).status_code for url in [one, other] * 4
         ]
     assert told == [200] * 6 + [429] * 2
+
+
+async def test_a_reader_of_the_pages_is_signed_in_at_every_server_and_out_with_the_token(
+    balancer: Balancer, servers: list[tuple[str, MemoryServer]]
+) -> None:
+    memory = await servers[0][1].memory.get()
+    token, shown = await memory.create_token("reader", right="write")
+    url = balancer.url.removesuffix("/mcp")
+    own = {"Origin": url, "Sec-Fetch-Site": "same-origin"}
+    unkept = httpx2.Limits(max_keepalive_connections=0)
+    async with httpx2.AsyncClient(base_url=url, timeout=WAIT, limits=unkept, follow_redirects=True) as browser:
+        pages = [await browser.post("/ui/.enter", data={"key": shown}, headers=own)]
+        pages += [await browser.get("/ui/default/review") for _ in range(9)]
+        assert {page.status_code for page in pages} == {200}
+        assert sorted(balancer.served) == sorted(balancer.ports)
+        form = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', pages[-1].text))
+        for text in ("Tamsin swims.", "Tamsin rows."):  # one at each server
+            done = await browser.post("/ui/default/do/remember", data={**form, "text": text}, headers=own)
+            assert done.status_code == 200
+        await memory.revoke_token(token.id)
+        assert {(await browser.get("/ui/default/review")).status_code for _ in range(4)} == {401}
+
+
+async def test_a_session_by_the_token_of_the_settings_ends_when_that_changes(settings: Settings) -> None:
+    changed = settings.model_copy(update={"token": "another"})
+    async with (
+        served(settings) as (one, _),
+        served(changed) as (other, _),
+        httpx2.AsyncClient(timeout=WAIT) as browser,
+    ):
+        own = {"Origin": one, "Sec-Fetch-Site": "same-origin"}
+        await browser.post(f"{one}/ui/.enter", data={"key": TOKEN}, headers=own)
+        assert [(await browser.get(f"{url}/ui/default/review")).status_code for url in (one, other)] == [200, 401]
 
 
 # --- probes -----------------------------------------------------------------------------------------

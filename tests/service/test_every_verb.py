@@ -34,7 +34,7 @@ NOT_OF_THE_STORE = {
     *(
         "add_client",
         "beside",
-        "clock_problem",
+        "warnings",
         "compress",
         "connected",
         "in_space",
@@ -178,7 +178,7 @@ JOURNEY: list[tuple[str, Step]] = [
     ("secret", lambda m, s: m.secret("logs")),
     ("tokens", lambda m, s: m.tokens()),
     ("token_shown", lambda m, s: m.token_shown(s.create_token[1])),
-    ("is_good", lambda m, s: m.is_good(s.create_token[0].id)),
+    ("valid_token", lambda m, s: m.valid_token(s.create_token[0].id)),
     ("revoke_token", lambda m, s: m.revoke_token("laptop")),
     ("export", lambda m, s: m.export(s.folder / "export.zip")),
     ("take_in", lambda m, s: take_in(m, s.folder / "export.zip")),

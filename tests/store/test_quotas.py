@@ -18,6 +18,7 @@ from mcp_memory.store.sql.quota_rows import DOLLAR, Quota, QuotaKind
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.usage_ledger import StoreLedger
 from mcp_memory.store.values import NewRef
+from tests.postgres_server import KEY
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
@@ -87,7 +88,7 @@ def test_bytes_are_those_of_turns_and_results_until_they_are_purged(store: Store
 
 def test_servers_that_write_at_once_never_exceed_a_quota_together(store: Store, home: Path) -> None:
     put(store, "turns", 20)
-    other = open_store(home) if store.has_files else open_postgres(store._db._conninfo)  # type: ignore[attr-defined]
+    other = open_store(home) if store.has_files else open_postgres(store._db._conninfo, key=KEY)  # type: ignore[attr-defined]
     refused: list[str] = []
 
     def write(at: Store, name: str) -> None:

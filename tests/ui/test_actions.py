@@ -175,7 +175,7 @@ async def test_a_token_is_shown_once_and_revoked(browser: Browser, home: Path) -
     assert f"mcm_{token.id}_" in answer.text
     assert f"mcm_{token.id}_" not in (await browser.open("/home")).text
     assert await gone(browser, "revoke_token", which=token.id) == "/home"
-    assert not await browser.memory.is_good(token.id)
+    assert await browser.memory.valid_token(token.id) is None
 
 
 async def test_a_canvas_is_folded(browser: Browser) -> None:

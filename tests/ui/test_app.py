@@ -19,7 +19,7 @@ from mcp_memory.ui.app import COOKIE
 from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import el
 from mcp_memory.ui.responses import MOST_FORM
-from mcp_memory.ui.sessions import Reader
+from mcp_memory.ui.sessions import OneTimeKeys, Reader
 from tests.ui.browsing import BASE, HOST, OWN, Browser, browsing, form_of
 
 pytestmark = pytest.mark.anyio
@@ -109,16 +109,19 @@ async def test_a_session_that_is_left_is_over(browser: Browser) -> None:
 
 
 async def test_a_session_ends_with_what_opened_it(home: Path) -> None:
-    good = True
+    class Revocable(OneTimeKeys):
+        is_good = True
 
-    async def is_good() -> bool:
-        return good
+        async def resume(self, proof: str) -> Reader | None:
+            return await super().resume(proof) if self.is_good else None
 
-    async with browsing(home, Reader(space="default", is_good=is_good)) as browser:
+    keys = Revocable(Reader(space="default"))
+    async with browsing(home, None, keys) as browser:
+        await browser.enter(keys.new())
         assert (await browser.open("/review")).status_code == 200
-        good = False
+        keys.is_good = False
         assert (await browser.open("/review")).status_code == 401
-        good = True
+        keys.is_good = True
         assert (await browser.open("/review")).status_code == 401
 
 

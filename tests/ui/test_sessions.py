@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from mcp_memory.core.errors import InvalidInput
 from mcp_memory.ui.sessions import (
     IDLE_SECONDS,
     KEY_SECONDS,
@@ -13,7 +17,6 @@ from mcp_memory.ui.sessions import (
     Reader,
     Sessions,
     TooManyKeys,
-    is_form_token,
 )
 
 pytestmark = pytest.mark.anyio
@@ -67,64 +70,77 @@ async def test_after_twenty_wrong_keys_in_a_minute_the_answer_is_to_wait_and_a_r
     assert await keys.authenticate("wrong again", "here") is None
 
 
-@pytest.mark.parametrize("wrong", ["", "ключ", "\ud800", "x" * 100_000, "\0"])
+SECRET = b"s" * 32
+NOW = 1_800_000_000.0
+
+
+def cookie_of(sessions: Sessions, *, now: float = NOW) -> str:
+    return sessions.cookie(sessions.start(READER, now=now))
+
+
+@pytest.mark.parametrize("wrong", ["", ".", "ключ", "\ud800", "x" * 100_000, "\0", "e30=.00"])
 async def test_no_text_is_a_key_or_a_cookie_by_chance(wrong: str) -> None:
-    keys, sessions = OneTimeKeys(READER), Sessions()
-    key, cookie = keys.new(), sessions.start(READER)
+    keys, sessions = OneTimeKeys(READER), Sessions(SECRET)
+    key, cookie = keys.new(), cookie_of(sessions)
     assert await keys.authenticate(wrong, "here") is None
-    assert sessions.of(wrong) is None
+    assert sessions.of(wrong, now=NOW) is None
     assert await keys.authenticate(key, "here") == READER
-    assert sessions.of(cookie) is not None
+    assert sessions.of(cookie, now=NOW) is not None
 
 
-async def test_neither_keys_nor_cookies_are_kept_as_they_are() -> None:
-    keys, sessions = OneTimeKeys(READER), Sessions()
-    key, cookie = keys.new(), sessions.start(READER)
-    kept = repr([vars(keys), vars(sessions)])
-    assert key not in kept
-    assert cookie not in kept
+async def test_keys_are_not_kept_as_they_are() -> None:
+    keys = OneTimeKeys(READER)
+    assert keys.new() not in repr(vars(keys))
+
+
+@given(st.integers(min_value=0), st.integers(1, 255))
+def test_a_cookie_with_a_changed_byte_or_of_another_secret_is_none(place: int, change: int) -> None:
+    sessions = Sessions(SECRET)
+    cookie = cookie_of(sessions)
+    changed = bytearray(cookie.encode())
+    changed[place % len(changed)] ^= change
+    assert sessions.of(changed.decode("latin-1"), now=NOW) is None
+    assert Sessions(b"t" * 32).of(cookie, now=NOW) is None
 
 
 def test_a_session_ends_after_twelve_hours_without_use() -> None:
-    clock = Clock()
-    sessions = Sessions(clock=clock)
-    cookie = sessions.start(READER)
-    clock.now += IDLE_SECONDS - 1
-    assert sessions.of(cookie) is not None
-    clock.now += IDLE_SECONDS - 1
-    session = sessions.of(cookie)
+    sessions = Sessions(SECRET)
+    later = NOW + IDLE_SECONDS - 1
+    session = sessions.of(cookie_of(sessions), now=later)
     assert session is not None
-    clock.now += IDLE_SECONDS
-    assert not sessions.is_open(session)
-    assert sessions.of(cookie) is None
+    used = sessions.used(session, now=later)
+    assert used is not None
+    assert sessions.of(sessions.cookie(used), now=later + IDLE_SECONDS - 1) == used
+    assert sessions.of(sessions.cookie(used), now=later + IDLE_SECONDS) is None
+    assert not sessions.is_open(session, now=later + 1)
 
 
-def test_what_a_page_asks_for_without_its_reader_does_not_keep_a_session() -> None:
-    clock = Clock()
-    sessions = Sessions(clock=clock)
-    cookie = sessions.start(READER)
-    clock.now += IDLE_SECONDS / 2
-    assert sessions.of(cookie, by_reader=False) is not None
-    clock.now += IDLE_SECONDS / 2
-    assert sessions.of(cookie) is None
+def test_a_use_is_noted_once_a_minute() -> None:
+    sessions = Sessions(SECRET)
+    session = sessions.start(READER, now=NOW)
+    assert sessions.used(session, now=NOW + 59) is None
+    assert sessions.used(session, now=NOW + 60) == replace(session, used_at=NOW + 60)
 
 
-def test_a_form_is_of_one_session() -> None:
-    sessions = Sessions()
-    one, other = (sessions.of(sessions.start(READER)) for _ in range(2))
-    assert one is not None
-    assert other is not None
-    assert is_form_token(one, one.form_token)
-    assert not is_form_token(one, other.form_token)
-    assert not is_form_token(one, "")
-    assert not is_form_token(one, "é")
+def test_a_session_that_was_left_has_ended_in_each_of_its_cookies() -> None:
+    sessions = Sessions(SECRET)
+    session = sessions.start(READER, now=NOW)
+    later = sessions.used(session, now=NOW + 100)
+    assert later is not None
+    sessions.end(session)
+    assert [sessions.of(sessions.cookie(one), now=NOW + 100) for one in (session, later)] == [None, None]
 
 
-def test_the_least_recently_used_session_makes_room() -> None:
-    sessions = Sessions()
-    first, second = sessions.start(READER), sessions.start(READER)
-    assert sessions.of(first) is not None
-    for _ in range(999):
-        sessions.start(READER)
-    assert sessions.of(first) is not None
-    assert sessions.of(second) is None
+def test_a_form_is_of_one_session_on_every_server() -> None:
+    here, there = Sessions(SECRET), Sessions(SECRET)
+    session, other = here.start(READER, now=NOW), here.start(READER, now=NOW)
+    assert there.is_form_token(session, here.form_token(session))
+    assert not there.is_form_token(session, here.form_token(other))
+    assert not there.is_form_token(session, "")
+    assert not there.is_form_token(session, "é")
+
+
+def test_a_credential_too_large_for_a_cookie_is_refused() -> None:
+    sessions = Sessions(SECRET)
+    with pytest.raises(InvalidInput, match="opens more spaces than the pages can show"):
+        sessions.cookie(sessions.start(Reader(space="default", proof="x" * 4_000), now=NOW))

@@ -142,10 +142,10 @@ class AdministrationVerbs(ForgettingVerbs):
         return token
 
     @in_thread
-    def is_good(self, id: str) -> bool:
-        """Return whether the token with this id is still valid."""
+    def valid_token(self, id: str) -> Token | None:
+        """Return the token with this id; None if there is none, or it is no longer valid."""
         token = self._store.read_home(home_rows.token, id)
-        return token is not None and token.is_good(self._parts.now())
+        return token if token is not None and token.is_good(self._parts.now()) else None
 
     secret = home_verb(digests.secret)
 

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -30,6 +30,7 @@ from mcp_memory.store.values import CanvasChange, Conflict, Tombstone
 
 if TYPE_CHECKING:
     from mcp_memory.core.process_registry import HomeProcess
+    from mcp_memory.store.protocol import Store
 
 
 logger = logging.getLogger(__name__)
@@ -84,12 +85,25 @@ class PurgeReport:
 class OverdueRows:
     """Numbers of rows older than a policy allows.
 
-    The next run forgets `going` rows; `staying` rows are kept because statements cite them.
+    The next run forgets `going` rows; `staying` rows are kept because statements cite them. `next_run` is when a server
+    that is open applies the policy.
     """
 
     policy: Policy
     going: int
     staying: int
+    next_run: datetime
+
+
+def overdue_rows(store: Store, space: str, *, now: datetime) -> list[OverdueRows]:
+    """Return the policies of a space, each with its next run and the number of rows that are overdue."""
+    found: list[OverdueRows] = []
+    for policy in store.read(space, policy_rows.list_policies):
+        before = now - timedelta(days=policy.days)
+        going, staying = store.read(space, policy_rows.count_overdue, policy.what, before=before)
+        next_run = policy_rows.next_run(policy, now=now)
+        found.append(OverdueRows(policy=policy, going=going, staying=staying, next_run=next_run))
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -397,16 +411,8 @@ class ForgettingVerbs(Verbs):
 
     @in_thread
     def retention(self) -> list[OverdueRows]:
-        """Return the policies of the space, each with the number of rows that are overdue."""
-        store, now = self._store, self._parts.now()
-
-        def overdue(policy: Policy) -> OverdueRows:
-            going, staying = store.read(
-                self.space, policy_rows.count_overdue, policy.what, before=now - timedelta(days=policy.days)
-            )
-            return OverdueRows(policy=policy, going=going, staying=staying)
-
-        return [overdue(policy) for policy in store.read(self.space, policy_rows.list_policies)]
+        """Return the policies of the space, each with its next run and the number of rows that are overdue."""
+        return overdue_rows(self._store, self.space, now=self._parts.now())
 
     @in_thread
     def set_retention(self, days: Mapping[Keeping, int | None]) -> None:

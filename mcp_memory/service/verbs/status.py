@@ -24,13 +24,12 @@ from mcp_memory.core.text import one_line
 from mcp_memory.core.types import ActivityEntry, Atom, DaySavings, SessionSavings, Spent
 from mcp_memory.service.measurements import samples_of
 from mcp_memory.service.verbs.base import MAX_PAGE, check_range, home_verb, in_thread, reading, store_verb
+from mcp_memory.service.verbs.forgetting import overdue_rows
 from mcp_memory.service.verbs.recall import RecallVerbs
-from mcp_memory.store.forgetting import Policy
 from mcp_memory.store.sql import (
     atom_rows,
     home_rows,
     job_rows,
-    policy_rows,
     quota_rows,
     record_rows,
     saving_rows,
@@ -93,36 +92,27 @@ class StatusVerbs(RecallVerbs):
             "savings": {} if brief else self._savings_status(),
             "held": quarantined,
             "set_aside": [path.name for path in (embedded.kept_beside(self.space) if embedded else ())],
-            "retention": self._retention_status(brief=brief),
+            "retention": [
+                {
+                    **_as_json(overdue.policy, "what", "days", "took", "ran_at"),
+                    "next_run": overdue.next_run.isoformat(),
+                    "due": overdue.going,
+                    "kept_as_evidence": overdue.staying,
+                }
+                for overdue in overdue_rows(store, self.space, now=now)
+            ],
             "quotas": [_as_json(quota) for quota in store.read(self.space, quota_rows.list_quotas, now=now)],
             "tokens": _count_tokens(_read_rows(partial(store.read_home, home_rows.tokens), damaged), now=now),
             "connected": _home_processes(self.settings.home),
             "damaged": list(dict.fromkeys(damaged)),
-            "not_ready": self._why_not_ready(try_commit=not brief),
+            "write_problem": self._write_problem(try_commit=not brief),
         }
 
-    def _why_not_ready(self, *, try_commit: bool) -> str | None:
+    def _write_problem(self, *, try_commit: bool) -> str | None:
         try:
-            return self._store.not_ready(try_commit=try_commit)
+            return self._store.not_ready(try_commit=try_commit) or self._store.write_problem
         except StoreUnavailable as error:
             return str(error)
-
-    def _retention_status(self, *, brief: bool) -> list[dict[str, Any]]:
-        """Return the policies, with their next run and, unless `brief`, the numbers of rows that are overdue."""
-        store, now = self._store, self._parts.now()
-        return [
-            {
-                **_as_json(policy, "what", "days", "took", "ran_at"),
-                "next_run": _json_value(policy_rows.next_run(policy, now=now)),
-                **({} if brief else self._overdue(policy, now=now)),
-            }
-            for policy in store.read(self.space, policy_rows.list_policies)
-        ]
-
-    def _overdue(self, policy: Policy, *, now: datetime) -> dict[str, int]:
-        before = now - timedelta(days=policy.days)
-        going, staying = self._store.read(self.space, policy_rows.count_overdue, policy.what, before=before)
-        return {"due": going, "kept_as_evidence": staying}
 
     @reading
     def ledger(self) -> dict[str, Any]:
@@ -312,14 +302,16 @@ class StatusVerbs(RecallVerbs):
     def measurements(self) -> list[Sample]:
         """Return the samples of the store for `/metrics`."""
         wrong = float(self._store.clock.problem() is not None)
+        unready = float(self._write_problem(try_commit=False) is not None)
         return [
             *samples_of(self._store.read_home(measure)),
+            Sample("mcp_memory_store_not_ready", "Whether the store cannot be fully read and written now.", unready),
             Sample("mcp_memory_clock_wrong", "Whether this machine's clock differs from the database's.", wrong),
             *self._parts.indexing.samples(),
         ]
 
     async def not_ready(self) -> str | None:
-        """Run a query; return the reason if the store cannot be fully read and written now, else None.
+        """Run a query; return the reason if the store does not answer or cannot be written by this program, else None.
 
         It does not wait for threads of other calls, and can be cancelled. Raises StoreUnavailable.
         """
@@ -327,9 +319,9 @@ class StatusVerbs(RecallVerbs):
             self._store.not_ready, abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1)
         )
 
-    def clock_problem(self) -> str | None:
-        """Return how the clock of this machine differs from the store's, if by more than a minute. Does not block."""
-        return self._store.clock.problem()
+    def warnings(self) -> list[str]:
+        """Return why a store that can be read does not confirm writes, and how its clock differs. Does not block."""
+        return [problem for problem in (self._store.write_problem, self._store.clock.problem()) if problem]
 
     @in_thread
     def problems(self) -> list[str]:

@@ -574,6 +574,10 @@ def sessions(
 
 def project_of_session(tx: Transaction, session: str) -> str | None:
     """Return the project of a session; None if it is unknown."""
+    row = tx.one("SELECT id, project FROM session WHERE space = :space AND name = ?", session)
+    if row is not None:
+        tx.note_known("session", {session: row[0]})
+        return row[1]
     return tx.get("SELECT project FROM session WHERE space = :space AND id = ?", tx.session(session))
 
 
