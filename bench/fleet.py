@@ -176,11 +176,11 @@ class Fleet:
             return -1, f"no answer within {seconds:.0f} s"
         return done.returncode, done.stdout + done.stderr
 
-    def ready(self) -> tuple[str, float]:
-        """Ask the first server whether it is ready; return its answer and the seconds that it took."""
+    def ready(self, server: int = 0) -> tuple[str, float]:
+        """Ask a server whether it is ready; return its answer and the seconds that it took."""
         began = time.monotonic()
         try:
-            answer = httpx2.get(f"{self.addresses[0]}/readyz", timeout=PATIENCE)
+            answer = httpx2.get(f"{self.addresses[server]}/readyz", timeout=PATIENCE)
         except httpx2.TimeoutException:
             return "no answer", time.monotonic() - began
         return f"{answer.status_code} {answer.text}".strip(), time.monotonic() - began
@@ -309,13 +309,17 @@ def configured(
     for path, here in (places or {}).items():
         text = text.replace(path, here)
     left = [server.removeprefix("http://") for server in servers]
+    known: dict[str, str] = {}
     lines: list[str] = []
     for line in text.splitlines():
-        named = re.fullmatch(r"(\s+server \w+) \w+:8765(.*)", line)
+        named = re.fullmatch(r"(\s+server (\w+)) \w+:8765(.*)", line)
         if named is None:
             lines.append(line)
-        elif left:
-            lines.append(f"{named[1]} {left.pop(0)}{named[2]}")
+            continue
+        if named[2] not in known and left:
+            known[named[2]] = left.pop(0)
+        if named[2] in known:
+            lines.append(f"{named[1]} {known[named[2]]}{named[3]}")
     return "\n".join(lines) + "\n"
 
 

@@ -39,7 +39,7 @@ from mcp_memory.core.logs import SafeText
 from mcp_memory.core.metrics import Counter
 from mcp_memory.core.requests import Request as Rejection
 from mcp_memory.core.requests import write_audit
-from mcp_memory.core.server_address import PERSONAL_HEADER, SPACE_HEADER
+from mcp_memory.core.server_address import PERSONAL_PARAMETER, SPACE_HEADER, SPACE_PARAMETER
 from mcp_memory.core.text import one_line
 from mcp_memory.server import authorization, oauth
 from mcp_memory.server.authentication import (
@@ -179,7 +179,7 @@ class AuthenticationMiddleware:
         scope, space = _choose_space(scope, client)
         if self._clients and (client.who or not _is_local(_address(scope))):
             await self._clients.take(client.who)
-        personal = Headers(scope=scope).get(PERSONAL_HEADER)
+        personal = QueryParams(scope["query_string"]).get(PERSONAL_PARAMETER)
         if personal is not None:
             _require_space(client, personal)
         scope[GRANT] = Grant(
@@ -258,7 +258,7 @@ def _is_local(address: str) -> bool:
 
 def _choose_space(scope: Scope, client: ApiClient) -> tuple[Scope, str]:
     """Return the scope of a request for the SDK, and its space. Raises Rejected if the client lacks that space."""
-    requested = Headers(scope=scope).get(SPACE_HEADER) or QueryParams(scope["query_string"]).get("space")
+    requested = Headers(scope=scope).get(SPACE_HEADER) or QueryParams(scope["query_string"]).get(SPACE_PARAMETER)
     path = str(scope["path"])
     if path.startswith(_SPACE_PREFIX):
         requested, _, rest = path.removeprefix(_SPACE_PREFIX).partition("/")

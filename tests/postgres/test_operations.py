@@ -55,7 +55,16 @@ def sections() -> dict[str, list[str]]:
 
 
 BLOCKS = sections()
-RUN = {"First set-up", "When the standby is lost", "A dump", "Upgrades", "To a moment", "Poolers", "Beyond one primary"}
+RUN = {
+    "First set-up",
+    "When the standby is lost",
+    "A dump",
+    "Upgrades",
+    "To a moment",
+    "Poolers",
+    "Beyond one primary",
+    "Spaces, quotas and tokens",
+}
 
 
 def test_every_procedure_of_the_page_is_run_by_a_test() -> None:
@@ -149,8 +158,8 @@ def with_memory(primary: PostgresServer) -> PostgresServer:
     return primary
 
 
-def write(url: str, text: str) -> None:
-    with closing(open_store(url)) as store:
+def write(url: str, text: str, key: str | None = None) -> None:
+    with closing(open_store(url, key=key)) as store:
         turn = NewTurn(role="user", content=text)
         store.write("me", turn_rows.append, "s", turn_rows.prepare([turn]), now=datetime.now(UTC))
 
@@ -171,20 +180,22 @@ def test_a_fleet_is_set_up_and_loses_and_regains_its_standby(primary: PostgresSe
         started = "mcp-memory serve --transport http --host 0.0.0.0 --port 0 >serve.log 2>&1 & echo $! >serve.pid"
         ready = 'until grep -q "listens on" serve.log; do sleep 0.1; done; port=$(grep -o ":[0-9]*/mcp" serve.log | tr -dc 0-9)'
         lines = serve.replace("mcp-memory serve --transport http --host 0.0.0.0", started) + ready + "\n"
-        told = site.shell(site.here(lines + look.replace(":8765", ":$port")))
+        told = site.shell(
+            site.here(lines + 'printf %s "$MCP_MEMORY_STORE_KEY" >key\n' + look.replace(":8765", ":$port"))
+        )
         assert "laptop opens me" in told
         assert not re.search(r"^fail", told, re.MULTILINE), told
 
-        url = site.here("postgresql://memory@primary,standby/memory")
-        write(url, "on both disks")
+        url, key = site.here("postgresql://memory@primary,standby/memory"), (site.folder / "key").read_text()
+        write(url, "on both disks", key)
         standby.kill()
         start, compare, alone = BLOCKS["When the standby is lost"]
         site.perform(alone, "primary")
-        write(url, "on one disk")
+        write(url, "on one disk", key)
         site.perform(start, "standby")
         site.perform(wait, "primary")
         assert re.search(r"127\.0\.0\.1 *\| sync\n", repeated(site, compare))
-        write(url, "on both again")
+        write(url, "on both again", key)
         assert texts(standby) == ["on both again", "on both disks", "on one disk"]
     finally:
         end_process(site.folder / "serve.pid")
@@ -304,3 +315,17 @@ def served_on(stack: ExitStack, store: str, log: Path) -> str:
     }
     url, _ = stack.enter_context(running_server(command, environ, log, "/mcp"))
     return url.removesuffix("/mcp")
+
+
+@pytest.mark.nightly
+def test_an_operator_administers_spaces_from_another_machine(with_memory: PostgresServer) -> None:
+    site = make_site(with_memory)
+    url = with_memory.url("memory", "memory")
+    (block,) = BLOCKS["Spaces, quotas and tokens"]
+    on_a_server, elsewhere = block.split("\n", 1)
+    with ExitStack() as stack:
+        address = served_on(stack, url, site.folder / "server.log")
+        token = site.shell(on_a_server, MCP_MEMORY_STORE=url).split()[0]
+        told = site.shell(elsewhere.replace("https://memory.example.com", address).replace("mcm_…", token))
+    assert "maya opens team" in told
+    assert sql(with_memory.url("memory"), "SELECT name FROM space WHERE name = 'team'") == []

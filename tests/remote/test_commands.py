@@ -117,7 +117,7 @@ def test_doctor_tells_what_the_token_may_and_why_a_server_cannot_be_used(
     wrong = run("doctor")
     assert wrong.exit_code == 1
     assert "does not accept the token" in wrong.output
-    with answering(200, b"<html>Sign in</html>", "text/html") as url:
+    with answering((200, b"<html>Sign in</html>", {"Content-Type": "text/html"})) as url:
         use(url, "token")
         assert "Is it the address of mcp-memory" in run("doctor").output
 

@@ -55,7 +55,7 @@ async def test_an_operator_makes_limits_and_deletes_spaces_and_tokens(
         (summary,) = [summary for summary in await operator.space_summaries() if summary.name == "team"]
         assert (summary.turns, summary.quotas[0].used, summary.retention[0].days) == (1, 1, 365)
         assert (await operator.delete_space("team")).revoked == ["bot"]
-        assert not await memory.is_good(token.id)
+        assert await memory.valid_token(token.id) is None
         with pytest.raises(NotFound):
             await operator.space_summary("team")
         with pytest.raises(InvalidInput):

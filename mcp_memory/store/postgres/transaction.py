@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _RESULTS = "refs/"
-_VALUES = 10_000  # of a statement; the protocol allows 65,535
 _SPACES = 10_000  # whose numbers a connection knows
+_VALUES_TOGETHER = 2_000  # of one statement, which is prepared in its form; PostgreSQL allows 65,535
 
 
 def home_transaction(con: psycopg.Connection[Any], *, writing: bool = False) -> HomeTransaction:
@@ -102,7 +102,7 @@ class PostgresTransaction(Transaction):
 
     def run(self, sql: str, *values: Value) -> None:
         if self._queued is not None and sql.startswith("INSERT"):
-            if len(values) + sum(len(given) for _, given in self._queued) > _VALUES:
+            if sum(len(given) for _, given in self._queued) + len(values) > _VALUES_TOGETHER:
                 self._send()
             self._queued.append((sql, values))
         else:
