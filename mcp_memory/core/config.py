@@ -41,7 +41,7 @@ class Settings(BaseModel):
     )
     store_key: str | None = _setting(
         None,
-        "Key of such a database, without which its user sees no rows; `mcp-memory migrate --grant` prints it",
+        "Key of such a database, without which its user sees no rows; `mcp-memory migrate --grant ROLE` prints it",
         repr=False,
         pattern=r"^\S{32,}$",
     )
