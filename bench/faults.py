@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import sys
 import time
@@ -38,6 +39,7 @@ _SLACK = 3.0
 """Seconds that a busy machine adds to a deadline."""
 
 _MAY_BE_STORED = "may or may not be stored"
+_DEPLOY = Path(__file__).parent.parent / "deploy"
 _STALL_SECONDS = 32.0
 _COMMITS = 14  # of a call of record_turns, at most
 
@@ -77,11 +79,14 @@ class Outcome:
         self.require(not lost, f"lost: {', '.join(lost[:3])}")
         self.require(not doubled, f"stored twice: {', '.join(doubled[:3])}")
 
-    def look(self, team: Fleet, *words: str) -> None:
-        """Note what `/readyz`, `doctor` and the log say; `doctor` and the log have to contain one of `words`."""
+    def look(self, team: Fleet, *words: str, server: int = 0, **environment: str) -> None:
+        """Note what `/readyz`, `doctor` and the log say; `doctor` and the log have to contain one of `words`.
+
+        `doctor` runs with the variables of `environment` too.
+        """
         before = set(team.logged())
-        answer, seconds = team.ready()
-        _, told = team.cli("doctor", seconds=40)
+        answer, seconds = team.ready(server)
+        _, told = team.cli("doctor", seconds=40, **environment)
         log = [line for line in team.logged() if line not in before] or team.logged()
         self.seen = {
             "readyz": f"{answer} after {seconds:.1f} s",
@@ -108,6 +113,7 @@ def standby_lost(done: Outcome) -> None:
         standby.kill()
         calls.wait(time.monotonic() + 0.5)
         done.look(team, "standby")
+        done.require(_answer(team, "conversation_search", {"query": "lost"}, url=team.url) is None, "a read fails")
         standby.start()
         calls.wait(time.monotonic(), acknowledged=True)
         calls.stopped = True
@@ -166,25 +172,34 @@ def _end_waits(team: Fleet, function: str) -> None:
 
 
 def promoted_as_documented(done: Outcome) -> None:
-    """The primary is gone for good, and the standby is promoted as `docs/operations.md` says."""
+    """The primary is gone; the standby is promoted, and the old primary rebuilt, by the scripts that are shipped."""
     with fleet() as team, team.writing("failover") as calls:
-        standby = _standby(team)
-        _copy_setting(standby)
+        primary, standby = team.primary, _standby(team)
+        _rows(primary, "CREATE ROLE standby LOGIN REPLICATION")
         calls.wait(time.monotonic(), acknowledged=True)
-        killed = time.monotonic()
-        team.primary.kill()
-        _promote(standby)
-        calls.wait(killed, acknowledged=True)
-        done.look(team)
+        primary.kill()
+        _script(standby, "promote.sh", f"host=127.0.0.1 port={primary.port}")
+        time.sleep(1)
+        acknowledged = len(calls.acknowledged)
+        done.look(team, "standby")
+        done.require(len(calls.acknowledged) == acknowledged, "a write was acknowledged that one disk alone has")
+        _script(primary, "rebuild-standby.sh", f"host=127.0.0.1 port={standby.port} user=standby")
+        primary.start()
+        calls.wait(time.monotonic(), acknowledged=True)
         calls.stopped = True
         done.note_calls(calls, standby)
 
 
-def _copy_setting(standby: PostgresServer) -> None:
-    """Give the standby the setting of a primary that waits for any standby, as `pg_basebackup` copies it."""
-    with psycopg.connect(standby.url(), autocommit=True) as con:
-        con.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
-        con.execute("SELECT pg_reload_conf()")
+def _script(server: PostgresServer, name: str, connection: str) -> None:
+    """Run a script of `deploy/` on the machine of a server."""
+    run(
+        *("sh", str(_DEPLOY / name), connection),
+        PATH=f"{server.binaries}{os.pathsep}{os.environ['PATH']}",
+        PGDATA=str(server.folder / "data"),
+        PGHOST="127.0.0.1",
+        PGPORT=str(server.port),
+        PGUSER="postgres",
+    )
 
 
 def _promote(standby: PostgresServer) -> None:
@@ -211,7 +226,7 @@ def clock_fast(done: Outcome) -> None:
         fast = team.serve(**ahead)
         error = _answer(team, "record_turns", _turns("dated by the fast server"), url=fast)
         time.sleep(25)
-        done.look(team, "clock")
+        done.look(team, "clock", server=-1, **ahead)
         rows = _rows(
             team.primary,
             "SELECT content, to_timestamp(said_at / 1e3) > now() + interval '1 day', tombstone IS NOT NULL FROM turn",
@@ -269,7 +284,7 @@ def newer_schema(done: Outcome) -> None:
     with fleet() as team:
         with team.writing("old") as calls:
             calls.wait(time.monotonic(), acknowledged=True)
-        _rows(team.primary, "INSERT INTO migration VALUES ('9999-newer', 1, 9999) RETURNING 1")
+        _rows(team.primary, "INSERT INTO migration VALUES ('9999-newer', 1, 9999)")
         began = time.monotonic()
         error = _answer(team, "record_turns", _turns("too old"))
         done.known_s = round(time.monotonic() - began, 1)
@@ -362,7 +377,8 @@ def _answer(team: Fleet, tool: str, arguments: dict[str, Any], *, url: str = "")
 def _rows(server: PostgresServer, statement: str) -> list[tuple[Any, ...]]:
     """Run a statement on the memory as an administrator, who sees all spaces."""
     with psycopg.connect(server.url(DATABASE), autocommit=True) as con:
-        return con.execute(statement.encode()).fetchall()
+        done = con.execute(statement.encode())
+        return done.fetchall() if done.description else []
 
 
 FAULTS: dict[str, Callable[[Outcome], None]] = {

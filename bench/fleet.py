@@ -14,7 +14,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,7 +38,7 @@ SPACES = ["default", "writer-0", "writer-1"]
 PATIENCE = 45.0
 """Seconds after which a client gives up."""
 
-_CONFIGURATION = Path(__file__).parent.parent / "deploy" / "haproxy.cfg"
+CONFIGURATION = Path(__file__).parent.parent / "deploy" / "haproxy.cfg"
 _FAKED = "/usr/lib/{}-linux-gnu/faketime/libfaketimeMT.so.1"
 
 
@@ -140,7 +140,7 @@ class Fleet:
 
     def call(self, tool: str, arguments: dict[str, Any], *, space: str = "default", url: str = "") -> str:
         """Make a call as a new client; return the text of the answer. Raises Unanswered."""
-        return self.portal.call(_call_once, (url or self.url, self.token, space), tool, arguments)
+        return self.portal.call(call_once, (url or self.url, self.token, space), tool, arguments)
 
     @contextmanager
     def writing(self, name: str) -> Generator[Calls]:
@@ -176,11 +176,11 @@ class Fleet:
             return -1, f"no answer within {seconds:.0f} s"
         return done.returncode, done.stdout + done.stderr
 
-    def ready(self) -> tuple[str, float]:
-        """Ask the first server whether it is ready; return its answer and the seconds that it took."""
+    def ready(self, server: int = 0) -> tuple[str, float]:
+        """Ask a server whether it is ready; return its answer and the seconds that it took."""
         began = time.monotonic()
         try:
-            answer = httpx2.get(f"{self.addresses[0]}/readyz", timeout=PATIENCE)
+            answer = httpx2.get(f"{self.addresses[server]}/readyz", timeout=PATIENCE)
         except httpx2.TimeoutException:
             return "no answer", time.monotonic() - began
         return f"{answer.status_code} {answer.text}".strip(), time.monotonic() - began
@@ -219,16 +219,16 @@ def fleet(*, servers: int = 2, standby: bool = True, balancer: bool = True) -> G
 # --- clients ----------------------------------------------------------------------------------------
 
 
-_Target = tuple[str, str, str]
+Target = tuple[str, str, str]
 """Address, token and space of a call."""
 
 
-async def _write(target: _Target, name: str, calls: Calls) -> None:
+async def _write(target: Target, name: str, calls: Calls) -> None:
     count = 0
     while not calls.stopped:
         text, began, error, answer = f"{name}, {count}", time.monotonic(), None, ""
         try:
-            answer = await _call_once(target, "record_turns", {"turns": [{"role": "user", "content": text}]})
+            answer = await call_once(target, "record_turns", {"turns": [{"role": "user", "content": text}]})
             count += 1
         except Unanswered as failed:
             error = str(failed)
@@ -238,7 +238,7 @@ async def _write(target: _Target, name: str, calls: Calls) -> None:
             await anyio.sleep(0.2)
 
 
-async def _call_once(target: _Target, tool: str, arguments: dict[str, Any]) -> str:
+async def call_once(target: Target, tool: str, arguments: dict[str, Any]) -> str:
     url, token, space = target
     headers = {"Authorization": f"Bearer {token}", "Mcp-Memory-Space": space}
     try:
@@ -271,13 +271,21 @@ def has_haproxy() -> bool:
 
 
 @contextmanager
-def haproxy(servers: Sequence[str], folder: Path) -> Generator[str]:
-    """Run HAProxy with the shipped configuration before servers of this machine, at most three; yield its address."""
+def haproxy(
+    servers: Sequence[str],
+    folder: Path,
+    configuration: Path = CONFIGURATION,
+    places: Mapping[str, str] | None = None,
+) -> Generator[str]:
+    """Run HAProxy with a shipped configuration before servers of this machine, and yield its address.
+
+    `servers` take the places of those in the configuration, in order; `places` are the paths of other files.
+    """
     port = _free_port()
-    configuration = folder / "haproxy.cfg"
-    configuration.write_text(configured(port, servers), encoding="utf-8")
+    here = folder / "haproxy.cfg"
+    here.write_text(configured(port, servers, configuration, places), encoding="utf-8")
     with (folder / "haproxy.log").open("w", encoding="utf-8") as log:
-        process = subprocess.Popen(["haproxy", "-db", "-f", configuration], stdout=log, stderr=log)
+        process = subprocess.Popen(["haproxy", "-db", "-f", here], stdout=log, stderr=log)
     try:
         until, url = time.monotonic() + 20, f"http://127.0.0.1:{port}"
         while not _answers(url):
@@ -290,16 +298,28 @@ def haproxy(servers: Sequence[str], folder: Path) -> Generator[str]:
         process.wait()
 
 
-def configured(port: int, servers: Sequence[str]) -> str:
-    """Return the shipped configuration, listening on `port`, with these servers in place of its own."""
-    lines: list[str] = []
+def configured(
+    port: int,
+    servers: Sequence[str],
+    configuration: Path = CONFIGURATION,
+    places: Mapping[str, str] | None = None,
+) -> str:
+    """Return a shipped configuration that listens on `port` of loopback, with these servers instead of its own."""
+    text = configuration.read_text(encoding="utf-8").replace("bind :8765", f"bind 127.0.0.1:{port}")
+    for path, here in (places or {}).items():
+        text = text.replace(path, here)
     left = [server.removeprefix("http://") for server in servers]
-    for line in _CONFIGURATION.read_text(encoding="utf-8").splitlines():
-        named = re.fullmatch(r"(\s+server \w+) \w+:8765(.*)", line)
+    known: dict[str, str] = {}
+    lines: list[str] = []
+    for line in text.splitlines():
+        named = re.fullmatch(r"(\s+server (\w+)) \w+:8765(.*)", line)
         if named is None:
-            lines.append(re.sub(r"bind :8765", f"bind 127.0.0.1:{port}", line))
-        elif left:
-            lines.append(f"{named[1]} {left.pop(0)}{named[2]}")
+            lines.append(line)
+            continue
+        if named[2] not in known and left:
+            known[named[2]] = left.pop(0)
+        if named[2] in known:
+            lines.append(f"{named[1]} {known[named[2]]}{named[3]}")
     return "\n".join(lines) + "\n"
 
 

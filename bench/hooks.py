@@ -1,4 +1,4 @@
-"""Measures hooks: `python -m bench.hooks [--turns N] [--rounds N] [--prompts N] [--show] [--json FILE]`
+"""Measures hooks: `python -m bench.hooks [--turns N] [--rounds N] [--prompts N] [--server MS] [--show] [--json FILE]`
 
 Replays a session of twenty turns with a compaction in the middle through real `mcp-memory hook` processes, one for each
 event, as Claude Code runs them. The inputs are those that the real client gave its hooks, and the log grows as it did
@@ -13,6 +13,9 @@ Each round has a separate home with N invented turns and the earlier messages of
 Then N prompts are the first ones of N sessions, each `cold` (no resident process runs, so the hook answers itself) and
 `warm`, both on this machine as it is and beside two processes that only compute. Figures: prompts that got what the
 memory knows, and `ms` as above, with its floor, and `cpu`, the processor time of the hook.
+
+With `--server MS` the memory is on a server in another process, whose answers arrive MS milliseconds later: a round
+trip. In a real network a new connection takes another round trip, and TLS one more; here only requests do.
 
 Single figures are medians. `--show` prints all added text in order.
 """
@@ -48,6 +51,7 @@ from mcp_memory.core.config import Settings
 from mcp_memory.integrations.hooks import hooks_of
 from mcp_memory.integrations.hooks.daemon_files import DaemonEndpoint, endpoint_files
 from mcp_memory.service.memory import open_memory
+from tests.remote.team_server import team_server
 
 FOLDER = Path(__file__).parent.parent / "fixtures" / "transcripts"
 _TOO_LONG_S = 30.0
@@ -107,18 +111,43 @@ def _matches(entry: Mapping[str, Any], event: Event) -> bool:
     return not entry.get("matcher") or re.fullmatch(entry["matcher"], event.told.get("tool_name", "")) is not None
 
 
-def measure(*, turns: int, rounds: int, prompts: int) -> tuple[list[list[Run]], list[FirstPrompts]]:
-    """Return the runs of each round, and the first prompts; each begins with a copy of the same home."""
+def measure(
+    *, turns: int, rounds: int, prompts: int, server_ms: float | None = None
+) -> tuple[list[list[Run]], list[FirstPrompts]]:
+    """Return the runs of each round, and the first prompts; each begins with a copy of the same home.
+
+    With `server_ms`, that home is the server's, and hooks have one with an address and a token.
+    """
     with TemporaryDirectory(prefix="bench-hooks-") as made:
         folder = Path(made)
         anyio.run(partial(seed, folder / "seed", turns))
-        first = first_prompts(folder / "seed", prompts) if prompts else []
+        first: list[FirstPrompts] = []
+        if prompts:
+            with _home_of_hooks(folder / "first", folder / "seed", server_ms) as home:
+                first = first_prompts(home, prompts)
         found: list[list[Run]] = []
         for number in range(rounds):
-            home = folder / f"home-{number}"
-            shutil.copytree(folder / "seed", home)
-            found.append(list(replay(home, folder / f"log-{number}.jsonl", events())))
+            with _home_of_hooks(folder / f"home-{number}", folder / "seed", server_ms) as home:
+                found.append(list(replay(home, folder / f"log-{number}.jsonl", events())))
         return found, first
+
+
+@contextmanager
+def _home_of_hooks(home: Path, seeded: Path, server_ms: float | None) -> Generator[Path]:
+    """Yield a home with a copy of the memory, or one whose memory is that copy on a server."""
+    if server_ms is None:
+        shutil.copytree(seeded, home)
+        yield home
+        return
+    there = home.with_name(f"{home.name}-server")
+    shutil.copytree(seeded, there)
+    with team_server(there, embedder="bundled") as server:
+        home.mkdir()
+        config = home / "config.toml"
+        config.write_text(f'server = "{server.url}"\nserver_token = "{server.token("bench")}"\n')
+        config.chmod(0o600)
+        server.proxy.delay = server_ms / 1000
+        yield home
 
 
 async def seed(home: Path, turns: int) -> None:
@@ -340,12 +369,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--prompts", type=int, default=100, metavar="N", help="first prompts in each condition; default: %(default)s"
     )
+    parser.add_argument("--server", type=float, metavar="MS", help="a server whose answers take so many ms longer")
     parser.add_argument("--show", action="store_true", help="print what was added to the context")
     parser.add_argument("--json", type=Path, metavar="OUT", help="write the figures there")
     options = parser.parse_args(arguments)
     if options.turns < 0 or options.rounds < 1 or options.prompts < 0:
         parser.error("--turns and --prompts have to be 0 or more, --rounds 1 or more")
-    rounds, first = measure(turns=options.turns, rounds=options.rounds, prompts=options.prompts)
+    rounds, first = measure(
+        turns=options.turns, rounds=options.rounds, prompts=options.prompts, server_ms=options.server
+    )
     if options.show:
         print("\n".join(shown(rounds[0])))
     found = summary(rounds, first)

@@ -143,22 +143,6 @@ class PostgresServer:
     def _postmaster(self) -> int:
         return int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
 
-    @contextmanager
-    def paused(self) -> Generator[None]:
-        """Stop all processes of the server until the end of the block, without ending a connection."""
-        first = (self.folder / "data" / "postmaster.pid").read_text().split()[0]
-        os.kill(int(first), signal.SIGSTOP)  # before the others: it starts no more
-        children = subprocess.run(["pgrep", "-P", first], capture_output=True, text=True, check=False).stdout.split()
-        processes = [int(first), *map(int, children)]
-        try:
-            for process in processes[1:]:
-                os.kill(process, signal.SIGSTOP)
-            yield
-        finally:
-            for process in processes:
-                with suppress(ProcessLookupError):
-                    os.kill(process, signal.SIGCONT)
-
     @property
     def _killed(self) -> Path:
         return self.folder / "killed"

@@ -126,7 +126,7 @@ def test_what_a_manifest_refers_to_exists() -> None:
     ]
     for selector in selectors:
         assert selector in labels
-    (server,) = re.findall(r"server-template \S+ \d+ (\S+):", (KUBERNETES / "haproxy.cfg").read_text())
+    (server,) = set(re.findall(r"server-template \S+ \d+ (\S+):", (KUBERNETES / "haproxy.cfg").read_text()))
     assert server == f"servers.{KUSTOMIZATION['namespace']}.svc.cluster.local"
     hosts = set(re.findall(r"@([\w-]+)/", " ".join(values(MANIFESTS, "value"))))
     assert hosts == {f"{name}-rw" for name in named("Cluster")}
@@ -148,18 +148,24 @@ def test_pods_run_without_rights_as_the_user_of_the_image() -> None:
         assert {"requests", "limits"} <= container["resources"].keys()
 
 
-def test_both_configurations_of_haproxy_differ_only_in_how_servers_are_found() -> None:
+def test_the_configurations_of_haproxy_differ_only_in_how_servers_are_found() -> None:
     def rules(file: Path) -> list[str]:
         text = re.sub(r"^resolvers .*?\n\n", "", file.read_text(), flags=re.MULTILINE | re.DOTALL)
         return [line for line in text.splitlines() if line and not re.match(r"#|\s+server", line)]
 
     assert rules(KUBERNETES / "haproxy.cfg") == rules(DEPLOY / "haproxy.cfg")
+    *defaults, backend = (
+        "\n".join(rules(DEPLOY / "haproxy.cfg")).partition("\nbackend unready")[0].split("\nbackend servers\n")
+    )
+    shards = "\n".join(rules(DEPLOY / "shards.cfg"))
+    assert shards.startswith(defaults[0].partition("\n    use_backend")[0])
+    assert re.split(r"\nbackend shard-\d\n", shards)[1:] == [backend, backend]
 
 
 @pytest.mark.skipif(not has_haproxy(), reason="haproxy is not installed")
 def test_haproxy_accepts_both_configurations(tmp_path: Path) -> None:
     local = tmp_path / "haproxy.cfg"
-    local.write_text(configured(8765, ["http://127.0.0.1:1", "http://127.0.0.1:2", "http://127.0.0.1:3"]))
+    local.write_text(configured(8765, [f"http://127.0.0.1:{port}" for port in (1, 2, 3)]))
     for file in (local, KUBERNETES / "haproxy.cfg"):
         checked = subprocess.run(["haproxy", "-c", "-f", file], capture_output=True, text=True, check=False)
         assert checked.returncode == 0, checked.stderr
@@ -182,10 +188,11 @@ def test_the_compose_file_refers_to_what_it_has() -> None:
     assert all(name == host and host in services for name, host in servers)
 
 
-def test_the_scripts_in_the_compose_file_are_clean() -> None:
+def test_the_scripts_are_clean() -> None:
     if shutil.which("shellcheck") is None:
         pytest.skip("shellcheck is not installed")
-    scripts = [config["content"] for config in COMPOSE["configs"].values()]
+    scripts = [config["content"] for config in COMPOSE["configs"].values() if "content" in config]
+    scripts += [file.read_text() for file in DEPLOY.glob("*.sh")]
     for entrypoint in values(COMPOSE["services"], "entrypoint"):
         *_, script = shlex.split(entrypoint) if isinstance(entrypoint, str) else entrypoint
         scripts.append(script)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,6 +20,7 @@ from mcp_memory.core.private_files import make_folder
 from mcp_memory.core.text import safe_name
 
 if TYPE_CHECKING:
+    from mcp_memory.core.config import Settings
     from mcp_memory.integrations.clients.description import ClientProgram
     from mcp_memory.integrations.clients.plan import ConfigChange, ConfigPart
     from mcp_memory.integrations.clients.server_check import Greeting
@@ -115,9 +117,9 @@ def install(
         if only_print:
             _print_config(parts)
         else:
-            if not only_show:
-                _connect_to_server()
+            keep_token = _keep_nothing if only_show else _connect_to_server()
             _install(parts, project, env, yes=yes, only_show=only_show)
+            keep_token()
     elif only_print:
         _print_for_any(name, _variables(env))
     else:
@@ -250,18 +252,18 @@ def _command() -> list[str]:
     return [*this_command(), *options]
 
 
-def _connect_to_server() -> None:
-    """Try the token for the server, if the memory is on one, and keep it in its file: clients pass no variables on.
+def _connect_to_server() -> Callable[[], None]:
+    """Try the token for the server, if the memory is on one; return what keeps it: clients pass no variables on.
 
-    At a terminal, a missing token is asked for. Raises Refused, StoreUnavailable or InvalidInput if the server cannot
-    be used; nothing was changed then.
+    At a terminal, a token that is missing or not accepted is asked for. Raises Refused, StoreUnavailable or
+    InvalidInput if the server cannot be used.
     """
     from mcp_memory.core.config_file import read_config
     from mcp_memory.core.rights import includes
 
     chosen = settings()
     if (access := chosen.server_access()) is None:
-        return
+        return _keep_nothing
     config = read_config(chosen.home)
     if access.address.needs_permission and not config.get("server_http"):
         raise InvalidInput(
@@ -270,18 +272,29 @@ def _connect_to_server() -> None:
         )
     try:
         token = access.token()
-    except Refused:
-        if access.given_token or access.token_file.exists() or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        status = _server_status(chosen, token)
+    except Refused as error:
+        if access.given_token or not (sys.stdin.isatty() and sys.stdout.isatty()):
             raise
+        say(escape_controls(str(error)))
         token = str(click.prompt(f"Token for {access.address.url}", hide_input=True)).strip()
-    with_token = chosen.model_copy(update={"server_token": token})
-    status = ask_memory(with_token, lambda memory: memory.status(brief=True))
+        status = _server_status(chosen, token)
     right, space = status["access"]["right"], status["access"]["space"]
     say(escape_controls(f"{access.address.url} accepts the token: space {space!r}, with the right {right}."))
     if not includes(right, "write"):
         say("With it conversations are recalled, and not stored. Ask for a token with the right write.")
-    if not (config.get("server_token") or config.get("server_token_file")):
-        replace(access, given_token=None, given_file=None).save_token(token)
+    if config.get("server_token") or config.get("server_token_file"):
+        return _keep_nothing
+    return partial(replace(access, given_token=None, given_file=None).save_token, token)
+
+
+def _server_status(chosen: Settings, token: str) -> dict[str, Any]:
+    with_token = chosen.model_copy(update={"server_token": token})
+    return ask_memory(with_token, lambda memory: memory.status(brief=True))
+
+
+def _keep_nothing() -> None:
+    pass
 
 
 def _variables(lines: tuple[str, ...]) -> dict[str, str]:

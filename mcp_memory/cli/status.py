@@ -186,7 +186,7 @@ def status_rows(answer: dict[str, Any]) -> list[tuple[str, str]]:
     rows = [
         ("home", answer["home"]),
         ("store", answer["store"] if answer["store"].startswith("postgresql:") else ""),
-        ("not ready", answer["not_ready"] or ""),
+        ("writes", answer["write_problem"] or ""),
         ("clock", answer["clock"] or ""),
         ("damaged", " ".join(answer["damaged"][:1])),
         ("space", _space(answer["space"], answer["spaces"])),

@@ -45,6 +45,12 @@ class Settings(BaseModel):
         repr=False,
         pattern=r"^\S{32,}$",
     )
+    store_reads: str | None = _setting(
+        None,
+        "Standbys of that database, `postgresql://…`, which answer recalls and searches while they are up to date",
+        repr=False,
+        pattern=r"^postgres(ql)?://",
+    )
     objects: str | None = _setting(
         None,
         "Bucket for the tool results of such a memory, `s3://BUCKET/PREFIX`; default: in the database",
@@ -60,7 +66,7 @@ class Settings(BaseModel):
     )
     server_token: str | None = _setting(None, "Token for that server; default: from the file", repr=False)
     server_token_file: str | None = _setting(
-        None, "File with that token; default: the one in the home that `mcp-memory install --server` wrote"
+        None, "File with that token; default: the one in the home that `mcp-memory install CLIENT --server URL` wrote"
     )
     server_http: bool = _setting(
         False, "Whether `server` may be `http://` on another machine, such as inside a VPN: the token is not encrypted"

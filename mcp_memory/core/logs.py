@@ -19,7 +19,7 @@ from traceback import walk_tb
 from types import FrameType, TracebackType
 from typing import Any, Literal
 
-from mcp_memory.core.errors import StoreUnavailable
+from mcp_memory.core.errors import ServerRefused, StoreUnavailable
 
 LogFormat = Literal["text", "json"]
 
@@ -151,7 +151,7 @@ def _error_name(error: BaseException) -> str:
             from mcp_memory.core.secrets.masking import mask
 
             return f"{type(error).__name__}: {mask(str(error))}"
-        case OSError(strerror=str(why)):
+        case OSError(strerror=str(why)) | ServerRefused(cause=str(why)):
             return f"{type(error).__name__}: {why}"
         case _:
             return type(error).__name__

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from mcp_memory.core.config_file import PREFIX
 from mcp_memory.core.errors import InvalidInput, Refused
@@ -25,8 +25,8 @@ from mcp_memory.core.regular_files import read_regular
 VERB_PREFIX = "verb."
 """The names of tools that stand for verbs begin with this (`service.remote`)."""
 SPACE_HEADER = "mcp-memory-space"
-PERSONAL_HEADER = "mcp-memory-personal-space"
-"""The headers of a request that name its space, and the space of the personal memory beside it."""
+SPACE_PARAMETER, PERSONAL_PARAMETER = "space", "personal_space"
+"""The parameters of an address that name the space, and the space of the personal memory beside it."""
 
 _EXAMPLE = "https://memory.example.com/mcp"
 _LOOPBACK = re.compile(r"localhost|127(?:\.\d{1,3}){3}|::1")
@@ -120,10 +120,16 @@ class ServerAccess:
             return absolute_path(self.given_file, "MCP_MEMORY_SERVER_TOKEN_FILE")
         return self.address.token_file(self.home)
 
+    @property
+    def target(self) -> str:
+        """The path of requests, with the spaces."""
+        spaces = {SPACE_PARAMETER: self.space, PERSONAL_PARAMETER: self.personal_space}
+        query = urlencode({name: space for name, space in spaces.items() if space})
+        return f"{self.address.path}?{query}" if query else self.address.path
+
     def headers(self) -> dict[str, str]:
-        """Return the headers with the token and the spaces. Raises Refused as `token` does."""
-        spaces = {SPACE_HEADER: self.space, PERSONAL_HEADER: self.personal_space}
-        return {"Authorization": f"Bearer {self.token()}", **{name: space for name, space in spaces.items() if space}}
+        """Return the header with the token. Raises Refused as `token` does."""
+        return {"Authorization": f"Bearer {self.token()}"}
 
     def token(self) -> str:
         """Return the token, read again at each call. Raises Refused if there is none, or if it cannot be read."""

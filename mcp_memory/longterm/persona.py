@@ -321,6 +321,11 @@ def explicit_page(store: Store, space: str, *, at: datetime | None = None) -> st
     return page
 
 
+def explicit_lists() -> list[tuple[Filters, int]]:
+    """Return the lists of statements, as filters and limits, that `explicit_page` reads."""
+    return [(Filters(kind=kind, unheld=True), _READ) for kind, _ in _HEADINGS]
+
+
 def _explicit_statements(store: Store, space: str, kind: Kind, at: datetime | None) -> list[Atom]:
     filters = Filters(kind=kind, unheld=True)
     if at is None:

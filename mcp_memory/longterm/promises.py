@@ -129,13 +129,18 @@ def promise_model() -> PromiseModel:
 # --- open promises ----------------------------------------------------------------------------------
 
 
+LISTED = (Filters(label="promise", unheld=True), _READ)
+"""The list of statements, as filters and a limit, that `open_promises` reads."""
+
+
 def open_promises(context: SearchContext) -> list[Promise]:
     """Return the open promises that the user made, newest first, without those that become valid later.
 
     Requests of an assistant, a tool, a web page or an import are not orders of the user; nor are doubted statements.
     """
     store, space, now = context.store, context.space, context.now
-    possible = current_atoms(store, space, Filters(label="promise", unheld=True), now, limit=_READ)
+    filters, limit = LISTED
+    possible = current_atoms(store, space, filters, now, limit=limit)
     of_user = [atom for atom in possible if atom.source == "user" and not atom.doubts]
     atoms = [atom for atom in of_user if validity(atom, now) == "current"]
     turns = {turn.id: turn for turn in store.read(space, turn_rows.by_ids, [atom.evidence for atom in atoms])}

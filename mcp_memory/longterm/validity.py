@@ -81,6 +81,11 @@ def current_atoms(
     return atoms[:limit]
 
 
+def read_statements_first(store: Store, space: str, lists: Iterable[tuple[Filters, int]], at: datetime) -> None:
+    """Read together what a snapshot will need of `current_atoms`: lists, given as their filters and limits."""
+    store.read(space, atom_rows.read_lists, [(replace(filters, at=at), limit) for filters, limit in lists])
+
+
 def current_facts(store: Store, space: str, facts: Iterable[Fact], at: datetime) -> list[Fact]:
     """Return the facts whose statements are current at a moment, in the order of `facts`."""
     facts = list(facts)

@@ -100,21 +100,19 @@ def allowed_tools(tools: list[wire.Tool], grant: Grant) -> list[wire.Tool]:
 # --- the visible status -----------------------------------------------------------------------------
 
 _OF_THE_SPACE = {
-    *("version", "space", "counts", "grown", "offload", "savings"),
-    *("pyramid", "tokenizer", "held", "retention", "quotas", "set_aside", "not_ready"),
+    *("version", "schema", "space", "counts", "grown", "offload", "savings"),
+    *("pyramid", "tokenizer", "held", "retention", "quotas", "set_aside", "write_problem"),
 }
-_OF_THE_HOME = {"schema", "disk", "embedding", "model"}
 
 
 def visible_status(status: dict[str, Any], grant: Grant) -> dict[str, Any]:
-    """Return the part of the status a client may see: its space and, with the right admin, the home.
+    """Return the part of the status a client may see: that of its space, whatever its right.
 
-    Names (of other spaces, tokens, clients and the folder) are for the owner only.
+    Names, sizes and sums of the home, which other spaces are part of, are for the owner only.
     """
     if grant.is_owner:
         return status
-    visible = _OF_THE_SPACE | _OF_THE_HOME if grant.allows("admin") else _OF_THE_SPACE
-    return {name: value for name, value in status.items() if name in visible}
+    return {name: value for name, value in status.items() if name in _OF_THE_SPACE}
 
 
 _LOCAL_HOSTS = ("127.0.0.1", "localhost", "[::1]")

@@ -20,6 +20,7 @@ import logging
 from collections import Counter as Counts
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
@@ -38,7 +39,7 @@ from mcp_memory.core.logs import SafeText
 from mcp_memory.core.metrics import Counter
 from mcp_memory.core.requests import Request as Rejection
 from mcp_memory.core.requests import write_audit
-from mcp_memory.core.server_address import PERSONAL_HEADER, SPACE_HEADER
+from mcp_memory.core.server_address import PERSONAL_PARAMETER, SPACE_HEADER, SPACE_PARAMETER
 from mcp_memory.core.text import one_line
 from mcp_memory.server import authorization, oauth
 from mcp_memory.server.authentication import (
@@ -178,7 +179,7 @@ class AuthenticationMiddleware:
         scope, space = _choose_space(scope, client)
         if self._clients and (client.who or not _is_local(_address(scope))):
             await self._clients.take(client.who)
-        personal = Headers(scope=scope).get(PERSONAL_HEADER)
+        personal = QueryParams(scope["query_string"]).get(PERSONAL_PARAMETER)
         if personal is not None:
             _require_space(client, personal)
         scope[GRANT] = Grant(
@@ -257,7 +258,7 @@ def _is_local(address: str) -> bool:
 
 def _choose_space(scope: Scope, client: ApiClient) -> tuple[Scope, str]:
     """Return the scope of a request for the SDK, and its space. Raises Rejected if the client lacks that space."""
-    requested = Headers(scope=scope).get(SPACE_HEADER) or QueryParams(scope["query_string"]).get("space")
+    requested = Headers(scope=scope).get(SPACE_HEADER) or QueryParams(scope["query_string"]).get(SPACE_PARAMETER)
     path = str(scope["path"])
     if path.startswith(_SPACE_PREFIX):
         requested, _, rest = path.removeprefix(_SPACE_PREFIX).partition("/")
@@ -394,39 +395,49 @@ class Probes:
         self._memory = memory
         self._lock = anyio.Lock()
         self._asked_at = float("-inf")
-        self._reason: str | None = None
-        self._note: str | None = None
+        self._answer = _Readiness()
 
     async def answer(self, scope: Scope) -> Response | None:
         """Return the response to a probe; None for other requests."""
         if scope["path"] not in (_LIVE, _READY) or scope["method"] not in ("GET", "HEAD"):
             return None
-        reason = await self._not_ready() if scope["path"] == _READY else None
-        note = self._note if scope["path"] == _READY else None
-        return PlainTextResponse(
-            reason or note or "", status_code=503 if reason else 200, headers={"Cache-Control": "no-store"}
-        )
+        found = await self._readiness() if scope["path"] == _READY else _Readiness()
+        status = 200 if found.is_ready else 503
+        return PlainTextResponse(found.text, status_code=status, headers={"Cache-Control": "no-store"})
 
-    async def _not_ready(self) -> str | None:
+    async def _readiness(self) -> _Readiness:
         async with self._lock:
             if anyio.current_time() - self._asked_at > _READY_CACHE_SECONDS:
-                reason, details = await self._ask()
-                if reason is None and self._reason is not None:
-                    logger.warning("ready again")
-                elif reason != self._reason:
-                    logger.warning("not ready: %s", SafeText(details))
-                self._reason = reason
+                before, self._answer = self._answer, await self._ask()
                 self._asked_at = anyio.current_time()
-            return self._reason
+                if self._answer != before:
+                    self._answer.log()
+            return self._answer
 
-    async def _ask(self) -> tuple[str | None, str | None]:
-        """Return the reason why the store is not ready, as it may be shown to anybody, and as it is logged."""
+    async def _ask(self) -> _Readiness:
         with anyio.move_on_after(_READY_SECONDS):
             try:
                 memory = await self._memory()
                 reason = await memory.not_ready()
             except McpMemoryError as error:
-                return _IN_LOG, str(error)  # it names hosts
-            self._note = memory.clock_problem()
-            return reason, reason
-        return _NO_ANSWER, _NO_ANSWER
+                return _Readiness(is_ready=False, text=_IN_LOG, details=str(error))  # it names hosts
+            text = reason or "\n".join(memory.warnings())
+            return _Readiness(is_ready=reason is None, text=text, details=text)
+        return _Readiness(is_ready=False, text=_NO_ANSWER, details=_NO_ANSWER)
+
+
+@dataclass(frozen=True, slots=True)
+class _Readiness:
+    """Whether the store can be used. `text` is shown to anybody, `details` are for the log."""
+
+    is_ready: bool = True
+    text: str = ""
+    details: str = ""
+
+    def log(self) -> None:
+        if not self.is_ready:
+            logger.warning("not ready: %s", SafeText(self.details))
+        elif self.details:
+            logger.warning("ready, with a problem: %s", SafeText(self.details))
+        else:
+            logger.warning("ready")

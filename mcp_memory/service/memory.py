@@ -254,18 +254,25 @@ def _open_store(settings: Settings) -> tuple[Store, EmbeddedStore | None]:
     if settings.store is None:
         from mcp_memory.store.sqlite.store import open_store
 
-        if settings.objects is not None:
-            raise InvalidInput(
-                "Setting 'objects' is the bucket of a memory in PostgreSQL, and 'store' is not set. Set"
-                " MCP_MEMORY_STORE, or unset MCP_MEMORY_OBJECTS."
-            )
+        for name, what in (("objects", "the bucket"), ("store_reads", "a standby")):
+            if getattr(settings, name) is not None:
+                raise InvalidInput(
+                    f"Setting '{name}' is {what} of a memory in PostgreSQL, and 'store' is not set. Set"
+                    f" MCP_MEMORY_STORE, or unset MCP_MEMORY_{name.upper()}."
+                )
 
         embedded = with_spans(open_store(settings.home), "store")
         return embedded, embedded
     from mcp_memory.store.postgres.store import open_store as open_postgres
 
-    database = open_postgres(settings.store, settings.objects, key=settings.store_key, timeout=settings.store_timeout)
-    return with_spans(database, "store"), None
+    opened = open_postgres(
+        settings.store,
+        settings.objects,
+        key=settings.store_key,
+        timeout=settings.store_timeout,
+        reads=settings.store_reads,
+    )
+    return with_spans(opened, "store"), None
 
 
 def _close(parts: Parts) -> None:

@@ -36,7 +36,7 @@ from mcp_memory.store.purge_search import Traces
 from mcp_memory.store.row_types import Row
 from mcp_memory.store.sql.transaction import Engine
 from mcp_memory.store.turn_metadata import TurnMetadata
-from mcp_memory.store.values import Filters, IndexProgress, Layer, Posting, Scored, Totals, Vectors
+from mcp_memory.store.values import Filters, IndexProgress, Layer, NearestQuery, Posting, Scored, Totals, Vectors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -76,6 +76,10 @@ class SearchStore(Protocol):
 
     def nearest(self, space: str, /, layer: Layer, query: Vectors, *, filters: Filters, limit: int) -> list[Scored]:
         """Return the rows nearest to a vector, by cosine, among the rows that the model of the vector has embedded."""
+        ...
+
+    def nearest_to_each(self, space: str, /, layer: Layer, queries: Sequence[NearestQuery]) -> list[list[Scored]]:
+        """Return the rows nearest to each of several vectors, like `nearest`, at once."""
         ...
 
     def vectors_of(
@@ -138,11 +142,16 @@ class Store(Engine, SearchStore, Protocol):
         ...
 
     def not_ready(self, *, try_commit: bool = False) -> str | None:
-        """Run a query; return the reason if the store cannot be fully read and written now, else None.
+        """Run a query; return the reason if the store does not answer or cannot be written by this program, else None.
 
-        With `try_commit`, a server also tries whether a commit is confirmed. It takes two seconds at most. Raises
-        StoreUnavailable if the store cannot be used.
+        It takes two seconds at most. `write_problem` is up to date afterwards; with `try_commit` it is certain, because
+        a commit is tried. Raises StoreUnavailable if the store cannot be used.
         """
+        ...
+
+    @property
+    def write_problem(self) -> str | None:
+        """The reason why a server does not confirm writes, as last found, else None. The store can be read."""
         ...
 
     def on_change(self, heard: Callable[[], None]) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from mcp_memory.core.rights import Right
 from mcp_memory.core.types import (
@@ -101,6 +101,14 @@ class Filters:
     """Atoms only: the label."""
     sentences: bool = True
     """Whether atoms that were extracted without a model pass."""
+
+
+class NearestQuery(NamedTuple):
+    """A search by meaning: the nearest `limit` rows that pass the filters. `vectors` has one row."""
+
+    vectors: Vectors
+    filters: Filters
+    limit: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -294,26 +294,16 @@ async def test_prompts_and_completions_know_of_no_other_space(sides: Sides, draw
         await sides.same(lambda client, r=reference, t=typing: client.complete(r, t), typed, who=who)
 
 
-@pytest.mark.parametrize("who", ["read", "write", "legacy"])
+@pytest.mark.parametrize("who", ["read", "write", "admin", "legacy"])
 async def test_lists_and_pages_know_of_no_other_space(sides: Sides, who: str) -> None:
     for ask in (
         lambda client: client.list_tools(),
         lambda client: client.list_resources(),
         lambda client: client.list_resource_templates(),
         lambda client: client.list_prompts(),
-        *(
-            (lambda client, uri=fixed.uri: client.read_resource(uri))
-            for fixed in FIXED
-            if who != "legacy" or fixed.name != "status.json"  # an admin is told sums of the home
-        ),
+        *((lambda client, uri=fixed.uri: client.read_resource(uri)) for fixed in FIXED),
     ):
         await sides.same(ask, "", who=who)
-
-
-async def test_an_admin_is_told_sums_of_the_home_and_no_name_of_another_space(sides: Sides) -> None:
-    shared, _ = await sides.both(lambda client: client.read_resource("memory://status"), "admin")
-    assert [word for word in (THEIRS, "owners", "stranger", *sides.homes.secrets) if word in shared] == []
-    assert MINE in shared
 
 
 async def test_the_stranger_lost_nothing_by_all_that_was_asked_for(sides: Sides) -> None:

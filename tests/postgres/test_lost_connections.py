@@ -61,6 +61,22 @@ def test_a_read_is_done_again_when_its_connection_was_cut(url: str, proxy: Proxy
         assert store.read("me", lambda tx: tx.column("SELECT text FROM note")) == ["one"]
 
 
+def test_the_reads_of_a_snapshot_are_all_done_again_when_its_connection_was_cut(url: str, proxy: Proxy) -> None:
+    with opened(proxy.url(url)) as store:
+        note(store, "one")
+        tries: list[list[str]] = []
+
+        def look() -> list[str]:
+            tries.append(store.read("me", lambda tx: tx.column("SELECT text FROM note ORDER BY text")))
+            if len(tries) == 1:
+                sql(url, "INSERT INTO note (text) VALUES ('two')")
+                proxy.cut()
+            return store.read("me", lambda tx: tx.column("SELECT text FROM note ORDER BY text"))
+
+        assert store.in_snapshot(look) == ["one", "two"]
+        assert tries == [["one"], ["one", "two"]]
+
+
 def test_an_export_gives_no_row_twice_when_its_connection_is_cut(url: str, proxy: Proxy) -> None:
     taken: list[object] = []
 

@@ -13,14 +13,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from signal import SIGTERM
 
 import pytest
+from anyio.from_thread import start_blocking_portal
 
+from bench.fleet import Unanswered, call_once, haproxy, has_haproxy
+from bench.load import running_server
 from mcp_memory.core.types import NewTurn
 from mcp_memory.store.postgres.store import open_store
 from mcp_memory.store.sql import turn_rows
@@ -28,13 +31,14 @@ from tests.postgres.notes import sql
 from tests.postgres.test_crashes import DURABLE
 from tests.postgres_server import PostgresServer, running
 
-pytestmark = [pytest.mark.postgres, pytest.mark.slow]
+pytestmark = [pytest.mark.postgres, pytest.mark.slow, pytest.mark.timeout(300)]
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/operations.md").read_text(encoding="utf-8")
 NOT_HERE = {
     "Tool results in a bucket": "needs a bucket; tests/postgres/test_objects.py has one",
     "When the primary is lost": "tests/postgres/test_promotion.py runs it",
+    "Reads from the standby": "sets a variable; tests/postgres/test_replica.py reads",
     "Metrics": "shows an address; tests/server/test_metrics.py asks for it",
     "Audit log": "sets a variable; tests/server/test_audit.py reads the log",
 }
@@ -51,7 +55,16 @@ def sections() -> dict[str, list[str]]:
 
 
 BLOCKS = sections()
-RUN = {"First set-up", "When the standby is lost", "A dump", "Upgrades", "To a moment", "Poolers"}
+RUN = {
+    "First set-up",
+    "When the standby is lost",
+    "A dump",
+    "Upgrades",
+    "To a moment",
+    "Poolers",
+    "Beyond one primary",
+    "Spaces, quotas and tokens",
+}
 
 
 def test_every_procedure_of_the_page_is_run_by_a_test() -> None:
@@ -72,6 +85,7 @@ class Site:
         words = {
             "host=primary": f"host=127.0.0.1 port={primary}",
             "@primary,standby/": f"@127.0.0.1:{primary},127.0.0.1:{standby}/",
+            "@primary-2/memory": f"@127.0.0.1:{primary}/memory_2",
             "@primary/": f"@127.0.0.1:{primary}/",
             "--pwprompt ": "",
             "/archive": f"{self.folder}/archive",
@@ -144,8 +158,8 @@ def with_memory(primary: PostgresServer) -> PostgresServer:
     return primary
 
 
-def write(url: str, text: str) -> None:
-    with closing(open_store(url)) as store:
+def write(url: str, text: str, key: str | None = None) -> None:
+    with closing(open_store(url, key=key)) as store:
         turn = NewTurn(role="user", content=text)
         store.write("me", turn_rows.append, "s", turn_rows.prepare([turn]), now=datetime.now(UTC))
 
@@ -166,20 +180,22 @@ def test_a_fleet_is_set_up_and_loses_and_regains_its_standby(primary: PostgresSe
         started = "mcp-memory serve --transport http --host 0.0.0.0 --port 0 >serve.log 2>&1 & echo $! >serve.pid"
         ready = 'until grep -q "listens on" serve.log; do sleep 0.1; done; port=$(grep -o ":[0-9]*/mcp" serve.log | tr -dc 0-9)'
         lines = serve.replace("mcp-memory serve --transport http --host 0.0.0.0", started) + ready + "\n"
-        told = site.shell(site.here(lines + look.replace(":8765", ":$port")))
+        told = site.shell(
+            site.here(lines + 'printf %s "$MCP_MEMORY_STORE_KEY" >key\n' + look.replace(":8765", ":$port"))
+        )
         assert "laptop opens me" in told
         assert not re.search(r"^fail", told, re.MULTILINE), told
 
-        url = site.here("postgresql://memory@primary,standby/memory")
-        write(url, "on both disks")
+        url, key = site.here("postgresql://memory@primary,standby/memory"), (site.folder / "key").read_text()
+        write(url, "on both disks", key)
         standby.kill()
         start, compare, alone = BLOCKS["When the standby is lost"]
         site.perform(alone, "primary")
-        write(url, "on one disk")
+        write(url, "on one disk", key)
         site.perform(start, "standby")
         site.perform(wait, "primary")
         assert re.search(r"127\.0\.0\.1 *\| sync\n", repeated(site, compare))
-        write(url, "on both again")
+        write(url, "on both again", key)
         assert texts(standby) == ["on both again", "on both disks", "on one disk"]
     finally:
         end_process(site.folder / "serve.pid")
@@ -260,3 +276,56 @@ def test_a_pooler_passes_the_writes_of_a_server_on(with_memory: PostgresServer) 
         assert texts(with_memory) == ["through the pooler"]
     finally:
         end_process(site.folder / "pgbouncer.pid")
+
+
+@pytest.mark.nightly
+@pytest.mark.skipif(not has_haproxy(), reason="haproxy is not installed")
+def test_a_space_moves_to_another_database_behind_the_same_address(with_memory: PostgresServer) -> None:
+    site = make_site(with_memory)
+    urls = [with_memory.url("memory", "memory"), with_memory.create_memory()]
+    assert urls[1].endswith("/memory_2")
+    token = site.shell(f"mcp-memory --store {urls[0]} token create --name laptop --space work").split()[0]
+    with ExitStack() as stack:
+        portal = stack.enter_context(start_blocking_portal())
+        servers = [served_on(stack, url, site.folder / f"server-{number}.log") for number, url in enumerate(urls)]
+        places = {"/usr/local/etc/haproxy/shards.map": str(site.folder / "shards.map")}
+        (site.folder / "shards.map").write_text("nobody shard-2\n")
+
+        def record(token: str, text: str) -> None:
+            with haproxy(servers, site.folder, ROOT / "deploy/shards.cfg", places) as url:
+                turns = {"turns": [{"role": "user", "content": text}]}
+                portal.call(call_once, (url, token, "work"), "record_turns", turns)
+
+        record(token, "on the first")
+        (move,) = BLOCKS["Beyond one primary"]
+        site.shell(site.here(move))
+        with pytest.raises(Unanswered):
+            record(token, "revoked")
+        record((site.folder / "token.txt").read_text().split()[0], "on the second")
+    assert texts(with_memory) == ["on the first"]
+    assert texts(with_memory, "memory_2") == ["on the first", "on the second"]
+
+
+def served_on(stack: ExitStack, store: str, log: Path) -> str:
+    command = [sys.executable, "-m", "mcp_memory", "serve", "--transport", "http", "--port", "0"]
+    environ = os.environ | {
+        "MCP_MEMORY_STORE": store,
+        "MCP_MEMORY_HOME": str(log.with_suffix("")),
+        "MCP_MEMORY_EMBEDDER": "none",
+    }
+    url, _ = stack.enter_context(running_server(command, environ, log, "/mcp"))
+    return url.removesuffix("/mcp")
+
+
+@pytest.mark.nightly
+def test_an_operator_administers_spaces_from_another_machine(with_memory: PostgresServer) -> None:
+    site = make_site(with_memory)
+    url = with_memory.url("memory", "memory")
+    (block,) = BLOCKS["Spaces, quotas and tokens"]
+    on_a_server, elsewhere = block.split("\n", 1)
+    with ExitStack() as stack:
+        address = served_on(stack, url, site.folder / "server.log")
+        token = site.shell(on_a_server, MCP_MEMORY_STORE=url).split()[0]
+        told = site.shell(elsewhere.replace("https://memory.example.com", address).replace("mcm_…", token))
+    assert "maya opens team" in told
+    assert sql(with_memory.url("memory"), "SELECT name FROM space WHERE name = 'team'") == []

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from mcp_memory.cli.main import program
 from mcp_memory.core.errors import Refused
-from mcp_memory.store.postgres.database import migrate
+from mcp_memory.store.postgres.database import give_key, migrate
 from tests.postgres.notes import as_administrator, as_owner, note, noted, opened, sql
 from tests.postgres_server import PostgresServer, run
 
@@ -70,7 +70,8 @@ def test_rights_are_granted_beside_an_extension_in_the_same_schema(url: str) -> 
     sql(url, "CREATE ROLE reader LOGIN")
     try:
         migrate(as_owner(url), role="reader")
-        with opened(url.replace("memory@", "reader@")) as store:
+        key = give_key(as_owner(url), "reader")
+        with opened(url.replace("memory@", "reader@"), key=key) as store:
             note(store, "written by reader")
         rights = "has_table_privilege('reader', '{}', 'INSERT')"
         names = ("turn", "migration", "of_another")
@@ -86,8 +87,10 @@ def test_programs_that_grant_at_once_all_succeed(postgres: PostgresServer) -> No
     sql(url, "CREATE EXTENSION vector")
     with ThreadPoolExecutor(4) as threads:
         runs = [threads.submit(migrate, as_owner(url), role="memory") for _ in range(4)]
-    assert ("0001-baseline", "expand") in [phase for run in runs for phase in run.result()]
-    with opened(url) as store:
+        assert ("0001-baseline", "expand") in [phase for run in runs for phase in run.result()]
+        keys = [threads.submit(give_key, as_owner(url), "memory") for _ in range(4)]
+    (key,) = (made for made in (given.result() for given in keys) if made)
+    with opened(url, key=key) as store:
         assert store.problems() == []
     postgres.drop_database(url)
 

@@ -38,10 +38,10 @@ async def test_turns_are_recorded_by_four_statements_in_one_transaction(
         NewTurn(role=turn.role, content=turn.content, client_id=id)
         for turn, id in zip((QUESTION, ANSWER), ids, strict=True)
     ]
-    async with open_memory(Settings(home=tmp_path, store=wire.url(url)), now=FixedClock()) as memory:
+    settings = Settings(home=tmp_path, store=wire.url(url), embedder="none", read_sentences=False)
+    async with open_memory(settings) as memory:  # whose background has little to do
         for number in range(6):  # after which statements are prepared
             await memory.record_turns([NewTurn(role="user", content=f"This is turn {number}.")], session="known")
-        await memory.conversation_search("turn")  # waits until the background has loaded its model
         await anyio.to_thread.run_sync(wire.settle)
         with wire.recording() as sent:
             recorded = await memory.record_turns(turns, session=session)
@@ -105,3 +105,30 @@ async def test_an_attack_that_a_user_pasted_is_recognised_in_the_transaction_tha
         await memory.record_turns([NewTurn(role="tool", name="fetch", content=attack)])
         recorded = await memory.record_turns([NewTurn(role="user", content=attack)], session="other")
         assert recorded.stored[0] in [row.id for row in await memory.waiting()]
+
+
+async def test_a_recall_writes_nothing_before_its_answer_and_is_logged(url: str, wire: Wire, tmp_path: Path) -> None:
+    async with open_memory(Settings(home=tmp_path, store=wire.url(url))) as memory:
+        await memory.record_turns([QUESTION, ANSWER])
+        await memory.conversation_search("Falcon")
+        await anyio.to_thread.run_sync(wire.settle)
+        with wire.recording() as sent:
+            assert (await memory.recall("When is the deploy of Falcon?")).tokens
+        assert [text for text in sent.texts if text.startswith(("INSERT", "UPDATE")) or "FOR NO KEY" in text] == []
+        assert [entry.ids for entry in await memory.recalls()] == [("t1", "t2")]
+
+
+async def test_a_statement_is_answered_as_stored_if_the_database_is_lost_after_its_commit(
+    url: str, proxy: Proxy, tmp_path: Path
+) -> None:
+    def lose_database() -> None:
+        proxy.refuse()
+        proxy.cut()
+
+    async with open_memory(Settings(home=tmp_path, store=proxy.url(url), embedder="none")) as memory:
+        proxy.cut_before(b"FROM persona", lose_database)
+        stored = await memory.remember("Ana moved to Lisbon.", kind="episodic", typed=True)
+        assert (stored.duplicate, "It is stored" in (stored.note or "")) == (False, True)
+        proxy.accept()
+        again = await memory.remember("Ana moved to Lisbon.", kind="episodic", typed=True)
+        assert (again.duplicate, again.atom.id) == (True, stored.atom.id)

@@ -11,7 +11,6 @@ import threading
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, TypeVar
@@ -56,12 +55,12 @@ class TeamServer:
             self.process.wait()
 
 
-def start(home: Path, port: int = 0) -> tuple[subprocess.Popen[str], int]:
+def start(home: Path, port: int = 0, *, embedder: str = "none") -> tuple[subprocess.Popen[str], int]:
     """Start a server and return it with its port."""
     command = [sys.executable, "-m", "mcp_memory", "--home", str(home), "serve", "--transport", "http"]
     process = subprocess.Popen(
         [*command, "--port", str(port)],
-        env={**os.environ, "MCP_MEMORY_EMBEDDER": "none", "MCP_MEMORY_READ_SENTENCES": "false"},
+        env={**os.environ, "MCP_MEMORY_EMBEDDER": embedder, "MCP_MEMORY_READ_SENTENCES": "false"},
         stderr=subprocess.PIPE,
         text=True,
     )
@@ -73,9 +72,9 @@ def start(home: Path, port: int = 0) -> tuple[subprocess.Popen[str], int]:
 
 
 @contextmanager
-def team_server(home: Path) -> Generator[TeamServer]:
+def team_server(home: Path, *, embedder: str = "none") -> Generator[TeamServer]:
     in_memory(home, lambda memory: memory.create_token("first"))  # so that the server makes none of its own
-    process, port = start(home)
+    process, port = start(home, embedder=embedder)
     with proxied(port) as proxy:
         server = TeamServer(home, process, proxy)
         try:
@@ -90,19 +89,22 @@ def on_laptop(home: Path, url: str, token: str, question: Callable[[Memory], Awa
 
 
 @contextmanager
-def answering(status: int, body: bytes, kind: str) -> Generator[str]:
-    """Run a server that gives every request this answer; yield its address."""
+def answering(*answers: tuple[int, bytes, dict[str, str]]) -> Generator[str]:
+    """Run a server that gives these answers (status, body, headers), the last one again and again; yield its address."""
+    left = list(answers)
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
+            status, body, headers = left.pop(0) if len(left) > 1 else left[0]
             self.rfile.read(int(self.headers["content-length"]))
             self.send_response(status)
-            self.send_header("content-type", kind)
-            self.send_header("content-length", str(len(body)))
+            for name, value in {**headers, "content-length": str(len(body))}.items():
+                self.send_header(name, value)
             self.end_headers()
             self.wfile.write(body)
 
-        log_message = partial(lambda *_: None)  # type: ignore[assignment]
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 so it is called there
+            pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
         threading.Thread(target=http.serve_forever, daemon=True).start()

@@ -55,7 +55,9 @@ def use(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
 
 
 def test_commands_ask_the_server(server: TeamServer, run: Run, use: Callable[[str, str], None], tmp_path: Path) -> None:
-    use(server.url, server.token("commands", "commands"))
+    token = server.token("commands", "commands")
+    ref = server.ask(lambda memory: memory.in_space("commands").keep_tool_result("Bash", b"one\ntwo\n"))
+    use(server.url, token)
     assert "Stored as a" in run("remember", ANSWER).output
     assert "Odd Berge" in run("recall", "Who is harbour master of Torvik?").output
     assert "Odd Berge" in run("search", "harbour master").output
@@ -70,6 +72,7 @@ def test_commands_ask_the_server(server: TeamServer, run: Run, use: Callable[[st
     assert "0 stored, 3 were there before" in run("import", str(history), "--again").output
     shown = run("show", "session", "boats")
     assert "Boat 2" in shown.output
+    assert run("show", "ref", ref.id).output == "one\ntwo\n"
     status = run("status")
     assert "commands, with the right write" in status.output
     assert "nothing waits for the server" in status.output
@@ -114,7 +117,7 @@ def test_doctor_tells_what_the_token_may_and_why_a_server_cannot_be_used(
     wrong = run("doctor")
     assert wrong.exit_code == 1
     assert "does not accept the token" in wrong.output
-    with answering(200, b"<html>Sign in</html>", "text/html") as url:
+    with answering((200, b"<html>Sign in</html>", {"Content-Type": "text/html"})) as url:
         use(url, "token")
         assert "Is it the address of mcp-memory" in run("doctor").output
 

@@ -165,7 +165,7 @@ def test_with_a_token_that_only_reads_prompts_are_answered_and_conversations_wai
     assert "Odd Berge" in laptop.answer("UserPromptSubmit", prompt=QUESTION)
     laptop.says("user", "My boat is the Havørn.")
     laptop.hook("Stop")
-    until(lambda: "needs the right write" in (laptop.home / "hooks" / "hooks.log").read_text())
+    until(lambda: "the token lacks the right" in (laptop.home / "hooks" / "hooks.log").read_text())
     assert waiting_logs(laptop.home).count == 1
     laptop.end()
 
@@ -174,7 +174,7 @@ def test_with_a_token_that_only_reads_prompts_are_answered_and_conversations_wai
 def test_what_answers_but_is_no_memory_is_no_hindrance(
     server: TeamServer, tmp_path: Path, answer: tuple[int, bytes, str]
 ) -> None:
-    with answering(*answer) as url:
+    with answering((answer[0], answer[1], {"Content-Type": answer[2]})) as url:
         laptop = Laptop(tmp_path / "laptop", server, "token", url=url)
         assert laptop.hook("UserPromptSubmit", prompt=QUESTION) == ""
         cause = "the server failed (HTTP 500)" if answer[0] == 500 else "the answer is of no memory"

@@ -105,13 +105,13 @@ def test_a_token_has_its_right_and_its_spaces_and_no_more(server: TeamServer, ho
 
 
 def test_the_personal_memory_of_the_token_is_beside_that_of_the_project(server: TeamServer, home: Path) -> None:
-    token = server.token("two", "project", "me")
-    both = {"space": "project", "personal_space": "me"}
+    token = server.token("two", "проект", "me")
+    both = {"space": "проект", "personal_space": "me"}
     on_laptop(home, server.url, token, lambda memory: memory.remember("Odd likes tea.", typed=True), space="me")
     found = on_laptop(home, server.url, token, lambda memory: memory.recall_answer("What does Odd like?"), **both)
     assert "Odd likes tea." in found.stable + found.dynamic
     alone = on_laptop(
-        home, server.url, token, lambda memory: memory.recall_answer("What does Odd like?"), space="project"
+        home, server.url, token, lambda memory: memory.recall_answer("What does Odd like?"), space="проект"
     )
     assert "Odd likes tea." not in alone.stable + alone.dynamic
 
@@ -120,13 +120,14 @@ def test_no_secret_and_no_private_passage_leaves_the_laptop(home: Path) -> None:
     heard: list[bytes] = []
 
     async def say(memory: Memory) -> None:
-        spy = memory.connection.call  # type: ignore[attr-defined]
+        connection: Any = getattr(memory, "connection")  # noqa: B009 of a remote memory only
+        spy = connection.call
 
         def call(verb: str, arguments: Any, **more: Any) -> Any:
             heard.append(repr(arguments).encode())
             return spy(verb, arguments, **more)
 
-        memory.connection.call = call  # type: ignore[attr-defined]
+        connection.call = call
         secret = f"My key is {KEY}. <private>I am ill.</private> Good night."
         arguments = {"command": f"deploy --token {KEY}", "password": "hunter2-Torvik"}
         for ask in (
@@ -140,7 +141,7 @@ def test_no_secret_and_no_private_passage_leaves_the_laptop(home: Path) -> None:
         with pytest.raises(InvalidInput, match="Nothing was sent or stored"):
             await memory.remember(f"The key is {KEY}.")
 
-    with answering(500, b"no", "text/plain") as url:
+    with answering((500, b"no", {})) as url:
         on_laptop(home, url, "token", say)
     assert len(heard) == 4
     for secret in (KEY.encode(), b"I am ill", b"hunter2"):
@@ -159,9 +160,18 @@ def test_no_secret_and_no_private_passage_leaves_the_laptop(home: Path) -> None:
     ],
 )
 def test_what_is_no_answer_of_a_memory_is_told(home: Path, status: int, body: bytes, kind: str, says: str) -> None:
-    with answering(status, body, kind) as url, pytest.raises(ServerAway) as raised:
+    with answering((status, body, {"Content-Type": kind})) as url, pytest.raises(ServerAway) as raised:
         on_laptop(home, url, "token", lambda memory: memory.undistilled())
     assert says in str(raised.value)
+
+
+def test_a_request_over_the_rate_waits_as_the_server_says(home: Path) -> None:
+    body = b'{"error": {"message": "Too many requests. Try again in 1 s."}}'
+    busy = (429, body, {"Retry-After": "0"})
+    with answering(busy, busy, (500, b"", {})) as url, pytest.raises(ServerAway, match="HTTP 500"):
+        on_laptop(home, url, "token", lambda memory: memory.undistilled())
+    with answering((429, body, {"Retry-After": "3600"})) as url, pytest.raises(ServerAway, match="Too many requests"):
+        on_laptop(home, url, "token", lambda memory: memory.undistilled())
 
 
 def test_a_server_that_is_gone_or_cut_off_is_told_and_found_again(server: TeamServer, home: Path) -> None:
@@ -186,7 +196,7 @@ def test_a_server_that_is_gone_or_cut_off_is_told_and_found_again(server: TeamSe
 def test_imported_statements_are_imported_whatever_a_client_says(server: TeamServer, home: Path) -> None:
     token, now = server.token("imports"), datetime.now(UTC)
     [plain] = statement_atoms(
-        [ImportedStatement(text="Odd lives in Torvik.", about=["Odd"], where="1")], session="s", now=now
+        [ImportedStatement(text="Odd lives in Torvik.", about=("Odd",), where="1")], session="s", now=now
     )
 
     async def use(memory: Memory) -> None:

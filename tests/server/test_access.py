@@ -553,7 +553,7 @@ def test_a_request_that_came_past_the_door_is_refused() -> None:
     assert grant_of_request(None) is OWNER
 
 
-def test_names_of_the_status_are_the_owners_and_its_sums_an_admins() -> None:
+def test_names_and_sums_of_the_home_are_in_the_owners_status_alone() -> None:
     status: dict[str, Any] = {
         "home": "/x",
         "spaces": ["a", "b"],
@@ -563,8 +563,8 @@ def test_names_of_the_status_are_the_owners_and_its_sums_an_admins() -> None:
         "connected": [],
     }
     assert visible_status(status, OWNER) == status
-    assert visible_status(status, Grant(right="admin")) == {"counts": {}, "model": {}}
-    assert visible_status(status, Grant(right="write")) == {"counts": {}}
+    assert visible_status(status, Grant(right="admin")) == {"counts": {}}
+    assert visible_status(status, Grant(right="read")) == {"counts": {}}
 
 
 async def test_a_tool_that_others_add_needs_admin_unless_it_says_less(door: Door, stack: AsyncExitStack) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from mcp_memory.core.config import load_settings
 from mcp_memory.core.rights import Right
+from mcp_memory.core.types import NewTurn
 from mcp_memory.service.memory import Memory
 from tests.server.answers import WAIT
 from tests.server.served import served
@@ -71,6 +72,26 @@ async def test_the_owner_of_a_space_with_the_right_admin_is_not_the_owner_of_the
         page = (await browser.get("/ui/work/home")).text
         assert str(home) not in page
         assert "first" not in page
+
+
+@pytest.mark.parametrize("right", ["read", "admin"])
+async def test_no_page_of_a_space_or_probe_changes_with_the_size_of_another(home: Path, right: Right) -> None:
+    async with team(home) as (url, memory), reader(url, await token(memory, right, "work")) as (browser, _):
+
+        async def pages() -> list[str]:
+            paths = [f"/ui/work/{name}" for name in ("", "home", "savings", "conversations", "tasks", "review", "live")]
+            answers = [await browser.get(path) for path in (*paths, "/readyz", "/livez")]
+            assert {answer.status_code for answer in answers} == {200}
+            return [_VOLATILE.sub("", answer.text) for answer in answers]
+
+        before = await pages()
+        said = [NewTurn(role="user", content=f"Tamsin counts {number} gulls.") for number in range(50)]
+        await memory.record_turns(said, session="harbour")
+        await memory.offload_tool_result("run", "42 passed\n" * 500, session="harbour")
+        assert await pages() == before
+
+
+_VOLATILE = re.compile(r'value="[^"]*"|<time [^>]*>[^<]*</time>')
 
 
 async def test_without_a_session_the_pages_ask_for_a_token_and_a_bearer_token_is_none(home: Path) -> None:

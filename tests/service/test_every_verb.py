@@ -34,7 +34,7 @@ NOT_OF_THE_STORE = {
     *(
         "add_client",
         "beside",
-        "clock_problem",
+        "warnings",
         "compress",
         "connected",
         "in_space",

@@ -401,7 +401,8 @@ def forward(access: ServerAccess) -> int:
     Return the exit code. Raises Refused without a token.
     """
     set_up(prefix="mcp-memory serve: ")
-    return anyio.run(_forward, access.address.url, access.headers())
+    url = access.address.url.removesuffix(access.address.path) + access.target
+    return anyio.run(_forward, url, access.headers())
 
 
 async def _forward(url: str, headers: Mapping[str, str]) -> int:

@@ -33,6 +33,7 @@ from mcp_memory.core.text import one_line
 from mcp_memory.core.token_counts import TokenCounter
 from mcp_memory.core.types import Atom, Bundle, Kind, Known, Turn
 from mcp_memory.longterm import persona as l3_page
+from mcp_memory.longterm.promises import LISTED
 from mcp_memory.longterm.recall.continuity import Continuity, asks_to_continue, ending, start_line
 from mcp_memory.longterm.recall.dynamic_block import (
     RecallLimits,
@@ -50,7 +51,7 @@ from mcp_memory.longterm.search.question_words import is_echo
 from mcp_memory.longterm.search.scenes import current_scenes
 from mcp_memory.longterm.search.search import SearchContext, row_texts
 from mcp_memory.longterm.turns import SUMMARY, recall_block, small_talk_kind
-from mcp_memory.longterm.validity import current_atoms, validity
+from mcp_memory.longterm.validity import current_atoms, read_statements_first, validity
 from mcp_memory.longterm.verification.trust import quarantined_ids
 from mcp_memory.store.citations import cited_atoms, tidy, without_atoms
 from mcp_memory.store.sql import atom_rows, page_rows, turn_rows
@@ -62,6 +63,7 @@ ALWAYS, CRITICAL = "Always:\n", "Keep in mind:\n"
 ALWAYS_TOKENS = 120  # for both blocks together
 _CRITICAL = 90  # priority: facts for every question, such as an allergy
 _STABLE_SHARE = 0.25  # share of the budget; with 0.4, recall of 600 tokens finds 2 points less of the evidence
+_LISTED = 50  # statements of a kind
 _EXCHANGES = 3
 _LAST_TURNS = 60  # turns searched for exchanges: an agent may write many between two turns of the user
 _IN_CONTEXT = 1_000  # newest turns of a session, which the agent's context may still contain
@@ -286,6 +288,8 @@ def _stable(context: SearchContext, counter: TokenCounter, budget: int) -> tuple
     The coldest scenes are cut first.
     """
     store, space = context.store, context.space
+    own = [(Filters(kind=kind, unheld=True), _LISTED) for kind in ("instruction", "persona")]
+    read_statements_first(store, space, [*own, *l3_page.explicit_lists(), LISTED], context.now)
     who = _fit_items("User: ", l3_page.identity(store, space, context.now), "; ", counter, IDENTITY_TOKENS)
     standing = [atom for atom in _users_statements(context, "instruction") if atom.priority < 0]
     rules = sorted(standing, key=lambda atom: atom.valid_from, reverse=True)
@@ -330,7 +334,7 @@ def _users_statements(context: SearchContext, kind: Kind) -> list[Atom]:
     Statements that begin later are left out, since the page has them, and doubted statements, since only the dynamic
     block marks doubts.
     """
-    listed = current_atoms(context.store, context.space, Filters(kind=kind, unheld=True), context.now, limit=50)
+    listed = current_atoms(context.store, context.space, Filters(kind=kind, unheld=True), context.now, limit=_LISTED)
     current = [atom for atom in listed if validity(atom, context.now) == "current" and atom.label != "promise"]
     return [atom for atom in current if atom.source == "user" and not atom.doubts]
 

@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from heapq import merge
 from itertools import chain, zip_longest
 
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Atom, Source, Turn
-from mcp_memory.language.words import fold, index_terms, query_terms, terms_of_each
+from mcp_memory.language.words import fold, index_terms, query_terms
 from mcp_memory.longterm.recall.line import Group, RecallLine
 from mcp_memory.longterm.recall.lines import (
     RecallLimits,
@@ -295,7 +296,7 @@ def _fact_lines(context: SearchContext, question: str, shown: set[str]) -> list[
         entity.name
         for entity in context.store.read(context.space, entity_rows.list_entities, limit=_ENTITIES)
         if fold(entity.name) != "user"
-        and any(terms and terms <= words for terms in map(set, terms_of_each((entity.name, *entity.aliases))))
+        and any(terms and terms <= words for terms in map(_terms_of_name, (entity.name, *entity.aliases)))
     ]
     facts = {
         fact.atom: fact
@@ -306,6 +307,11 @@ def _fact_lines(context: SearchContext, question: str, shown: set[str]) -> list[
         if fact.atom not in shown
     }
     return [of_fact(fact) for fact in current_facts(context.store, context.space, facts.values(), context.now)[:_FACTS]]
+
+
+@lru_cache(maxsize=20_000)  # the names of many entities, in each recall
+def _terms_of_name(name: str) -> frozenset[str]:
+    return frozenset(index_terms(name))
 
 
 def _scene_lines(context: SearchContext, rows: _RecallRows, words: AbstractSet[str]) -> list[RecallLine]:

@@ -39,7 +39,7 @@ from mcp_memory.models.embed.rule_relevance import (
     scoped_query,
 )
 from mcp_memory.store.sql import atom_rows, turn_rows
-from mcp_memory.store.values import Filters, Vectors
+from mcp_memory.store.values import Filters, NearestQuery, Vectors
 
 if TYPE_CHECKING:
     from mcp_memory.longterm.recall.lines import RecallLimits
@@ -199,8 +199,9 @@ def _nearest(context: SearchContext, prompt: str) -> list[str]:
     Replaced rules are found by a separate search, because many of them would leave no room for current rules.
     """
     current = Filters(kind="instruction", unheld=True, at=context.now)
-    current_ids = dict.fromkeys(_search(context, prompt, current))
-    ended = [id for id in _search(context, prompt, replace(current, ended=True)) if id not in current_ids]
+    found, found_ended = _search(context, prompt, [current, replace(current, ended=True)])
+    current_ids = dict.fromkeys(found)
+    ended = [id for id in found_ended if id not in current_ids]
     replaced = [atom for atom in context.store.read(context.space, atom_rows.by_ids, ended) if _is_replaced(atom)]
     last = _last_of(context, replaced)
     nearest: dict[str, str] = {}  # of several versions of a rule only one
@@ -223,14 +224,17 @@ def _last_of(context: SearchContext, replaced: Sequence[Atom]) -> dict[str, str]
     return last
 
 
-def _search(context: SearchContext, prompt: str, filters: Filters) -> Iterator[str]:
+def _search(context: SearchContext, prompt: str, several: Sequence[Filters]) -> list[list[str]]:
+    """Return the ids of the rules nearest to a prompt, for each of several filters."""
     if not _is_bundled(context, prompt):
-        yield from (hit.id for hit in context.hits("atom", prompt, filters=filters, limit=_SCOPED))
-        return
-    for data, limit in ((scoped_query(prompt), _SCOPED), (general_query(), _GENERAL)):
-        query = Vectors(identity=IDENTITY, data=data)
-        hits = context.store.nearest(context.space, "atom", query, filters=filters, limit=limit)
-        yield from (hit.id for hit in hits)
+        return [[hit.id for hit in context.hits("atom", prompt, filters=filters, limit=_SCOPED)] for filters in several]
+    queries = [
+        NearestQuery(Vectors(identity=IDENTITY, data=data), filters, limit)
+        for filters in several
+        for data, limit in ((scoped_query(prompt), _SCOPED), (general_query(), _GENERAL))
+    ]
+    hits = context.store.nearest_to_each(context.space, "atom", queries)
+    return [[hit.id for hit in [*scoped, *general]] for scoped, general in zip(hits[::2], hits[1::2], strict=True)]
 
 
 def _is_bundled(context: SearchContext, prompt: str) -> bool:

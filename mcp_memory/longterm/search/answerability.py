@@ -131,6 +131,7 @@ def measure(
     embed: Callable[[str], Sequence[Vectors]],
 ) -> Measured:  # fmt: skip
     """Measure the features of a question, and of the first turns and statements that a search for it found."""
+    store.read(space, turn_rows.read_ahead, reach_of(turns))
     hits, echoes = without_echoes(store, space, question, turns, limit=JUDGED)
     ids = [hit.id for hit in hits]
     atoms = store.read(space, atom_rows.by_ids, [hit.id for hit in statements[:JUDGED]])
@@ -193,6 +194,11 @@ def measure(
     )
 
 
+def reach_of(turns: Sequence[Ranked]) -> dict[str, int]:
+    """Return how many turns around each of these turns a judgement reads, for `turn_rows.read_ahead`."""
+    return {hit.id: NEIGHBOURS if place < JUDGED else 0 for place, hit in enumerate(turns)}
+
+
 def without_echoes(
     store: Store, space: str, question: str, hits: Sequence[Ranked], *, limit: int
 ) -> tuple[list[Ranked], list[TermPresence]]:
@@ -212,7 +218,8 @@ def without_echoes(
 
 # --- the words of a question in a row -----------------------------------------------------------------
 
-_REACH = 2  # turns
+NEIGHBOURS = 2
+"""Turns before and after a row whose words count in part for it."""
 _READ = 4_000  # characters of a row
 _FEW = 30  # rows; of fewer it does not follow that a word is common
 TermPresence = Mapping[str, float]
@@ -272,7 +279,7 @@ def _terms_in(text: str) -> frozenset[str]:
 
 def terms_with_neighbours(store: Store, space: str, ids: Sequence[str]) -> dict[str, TermPresence]:
     """Return the terms of turns; terms of turns one or two places away count one half or one third."""
-    near = store.read(space, turn_rows.context_windows, ids, around=_REACH)
+    near = store.read(space, turn_rows.context_windows, ids, around=NEIGHBOURS)
     terms = {turn.id: _terms_in(with_speaker(turn.content[:_READ], turn.name)) for turn in near}
     turns = {turn.id: turn for turn in near}
     presence: dict[str, TermPresence] = {}
@@ -280,7 +287,7 @@ def terms_with_neighbours(store: Store, space: str, ids: Sequence[str]) -> dict[
         nearness: dict[str, float] = {}
         for other in near:
             distance = abs(other.position - turn.position)
-            if other.session == turn.session and distance <= _REACH:
+            if other.session == turn.session and distance <= NEIGHBOURS:
                 for term in terms[other.id]:
                     nearness[term] = max(nearness.get(term, 0.0), 1 / (1 + distance))
         presence[turn.id] = nearness

@@ -21,7 +21,7 @@ from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import AtomHit, Fact, MemoryResults, ResultHit, Turn, TurnHit, TurnResults
 from mcp_memory.language.words import fold, index_terms, query_terms
-from mcp_memory.longterm.search.answerability import judge
+from mcp_memory.longterm.search.answerability import judge, reach_of
 from mcp_memory.longterm.search.changed import COMPARED, changed_turns, newer_first, with_changed_lines
 from mcp_memory.longterm.search.rerank import FIRST, Rerank, keep_order
 from mcp_memory.longterm.search.results import SHOWN, result_filters, results
@@ -71,6 +71,8 @@ def search_turns(
     hit_limit = max(FIRST, COMPARED, len(page.shown) + 2 * limit)
     hits_found = search(space, "turn", query, embed=embed, filters=page.then(filters, "turn"), limit=hit_limit, at=at)
     ranked = rerank(space, query, hits_found, len(page.shown))
+    shown = [hit for hit in ranked.hits if hit.id not in page.shown][: 2 * limit]
+    read_first(store, space, hits_found, shown, around=neighbours)
     asking = partial(search, space, "turn", query, embed=embed, at=at)
     newer = _find_changes(store, space, asking, page, limit, hits_found, filters)
     fresh = [hit for hit in _current_first(ranked.hits, newer) if hit.id not in page.shown]
@@ -141,6 +143,7 @@ def search_memories(
             judgement = judge(store, space, query, rows.turns, rows.atoms, embed=embed, at=at)
         ranked = rerank(space, query, rows.ordered, len(page.shown))
         asking = partial(search, space, "turn", query, embed=embed, at=at)
+        read_first(store, space, rows.turns, rows.turns[:limit])
         newer = _find_changes(store, space, asking, page, limit, rows.turns, turn_filters(filters))
         fresh = [hit for hit in _current_first(ranked.hits, newer) if hit.id not in page.shown]
         note = ranked.note
@@ -271,6 +274,17 @@ def _facts(store: Store, space: str, query: str, filters: Filters, at: datetime)
 def _asked_by(fact: Fact, names: Mapping[str, str]) -> str:
     entity = fold(fact.entity)
     return fact.relation.replace("_", " ") if entity == "user" else names.get(entity, fact.entity)
+
+
+def read_first(
+    store: Store, space: str, hits: Sequence[Ranked], shown: Sequence[Ranked] = (), *, around: int = 0
+) -> None:
+    """Read the turns that judge a question and that are compared with each other, in one query.
+
+    `shown` are those that are shown with the turns `around` them.
+    """
+    reach = reach_of(hits[:COMPARED])
+    store.read(space, turn_rows.read_ahead, reach | {hit.id: max(around, reach.get(hit.id, 0)) for hit in shown})
 
 
 def _find_changes(

@@ -14,8 +14,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from functools import cache, partial
+from datetime import datetime, tzinfo
+from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING
 
 from mcp_memory.core.types import Role
@@ -53,9 +53,13 @@ class ParsedQuery:
 
 def parse_query(text: str, at: datetime) -> ParsedQuery:
     """Parse a question asked at the moment `at`; of a very long text, only the beginning."""
+    return _parse(text[:MAX_CHARS], at, at.tzinfo)
+
+
+@lru_cache(maxsize=64)  # a recall searches for a question several times
+def _parse(text: str, at: datetime, _: tzinfo | None) -> ParsedQuery:
     from mcp_memory.language.when.intervals import spans_in
 
-    text = text[:MAX_CHARS]
     words, times = list(dict.fromkeys(query_terms(text))), spans_in(text, at)
     return ParsedQuery(
         text=text,

@@ -202,6 +202,8 @@ class Encoder:
         self._segment = partial(_segment_word, pieces, memoryview(tensors["scores"]))
         # Words recur.
         self._segment_again = lru_cache(maxsize=4_096)(self._segment)
+        # A prompt is embedded, and judged by several classifiers.
+        self._outputs_again = lru_cache(maxsize=64)(self._outputs_of)
         # Limits the matrix library to a thread. With more, which wait for each other, these small matrices take a
         # hundred times as long on a busy machine.
         libraries: Any = ThreadpoolController()  # its methods have no types
@@ -214,8 +216,8 @@ class Encoder:
         rows = np.zeros((len(texts), self._directions.shape[1]), np.float32)
         with self._one_thread():
             for row, text in zip(rows, texts, strict=True):
-                if ids := self._pieces(text):
-                    _, output = self._outputs([ids])
+                if outputs := self._outputs_again(text):
+                    _, output = outputs
                     row[:] = np.matmul(output[0] - self._mean, self._directions, dtype=np.float32)
         return unit_rows(rows)
 
@@ -227,8 +229,12 @@ class Encoder:
         """
         import numpy as np
 
+        if len(texts) == 1:
+            with self._one_thread():
+                outputs = self._outputs_again(texts[0])
+            return np.concatenate(outputs, axis=1) if outputs else self._no_features(1)
         pieces = [self._pieces(text) for text in texts]
-        rows = np.zeros((len(texts), len(self._layers["sum_bias"]) + len(self._mean)), np.float32)
+        rows = self._no_features(len(texts))
         with self._one_thread():
             for group in _batches(pieces):
                 rows[group] = np.concatenate(self._outputs([pieces[at] for at in group]), axis=1)
@@ -243,6 +249,16 @@ class Encoder:
             rows = np.matmul(output - self._mean, self._directions, dtype=np.float32)
         rows[~features.any(axis=1)] = 0
         return unit_rows(rows)
+
+    def _no_features(self, texts: int) -> Floats:
+        import numpy as np
+
+        return np.zeros((texts, len(self._layers["sum_bias"]) + len(self._mean)), np.float32)
+
+    def _outputs_of(self, text: str) -> tuple[Floats, Floats] | None:
+        """Return the `_outputs` of a text, None if it has no known piece."""
+        ids = self._pieces(text)
+        return self._outputs([ids]) if ids else None
 
     def _pieces(self, text: str) -> list[int]:
         """Return the first pieces of a text between the begin and end pieces; none for a blank or unknown text."""

@@ -35,6 +35,8 @@ _CONNECTING_S = 5.0
 _REST_S = 30.0
 _IDLE_S = 60.0
 """Seconds for which an unused connection is kept: less than a server keeps it."""
+_LEAST_S = 0.01
+_TOO_MANY = 429
 _MAX_ANSWER = 256 * 2**20
 _META = "io.modelcontextprotocol/"
 _PROTOCOL = "2026-07-28"
@@ -75,8 +77,7 @@ class ServerConnection:
             status, kind, answer = self._exchange(body, name, timeout)
         except TimeoutError:
             self._rests_until = time.monotonic() + _REST_S
-            text = f"{self._name} did not answer within {timeout:.0f} s."
-            raise ServerAway(text, "the server did not answer in time") from None
+            raise ServerAway(f"{self._name} did not answer in time.", "the server did not answer in time") from None
         except ssl.SSLCertVerificationError as error:
             text = f"The certificate of {self._name} is not trusted: {error.verify_message}."
             raise ServerRefused(text, "the server's certificate is not trusted") from None
@@ -103,7 +104,7 @@ class ServerConnection:
         """Send a request, and return the status, the content type and the body of its answer.
 
         A server may close an unused connection at any time; then the request is sent once more, on a new one. What it
-        stores is recognised if the first one was processed.
+        stores is recognised if the first one was processed. A request over the token's rate waits as the server says.
         """
         headers = {
             **self.access.headers(),
@@ -115,19 +116,31 @@ class ServerConnection:
             "User-Agent": f"mcp-memory/{__version__}",
         }
         deadline = time.monotonic() + timeout
+        while True:
+            response, answer = self._send_anew(body, headers, deadline)
+            wait = response.headers.get("Retry-After", "")
+            if response.status != _TOO_MANY or not wait.isdigit() or time.monotonic() + int(wait) > deadline:
+                return response.status, response.headers.get_content_type(), answer
+            time.sleep(int(wait))
+
+    def _send_anew(
+        self, body: bytes, headers: Mapping[str, str], deadline: float
+    ) -> tuple[http.client.HTTPResponse, bytes]:
+        """Send a request on an unused connection or, if that was closed meanwhile or there is none, on a new one."""
         connection = self._take_idle()
         if connection is not None:
             with suppress(*_STALE):
                 return self._send(connection, body, headers, deadline)
-        return self._send(self._connect(min(timeout, _CONNECTING_S)), body, headers, deadline)
+        left = deadline - time.monotonic()
+        return self._send(self._connect(max(_LEAST_S, min(left, _CONNECTING_S))), body, headers, deadline)
 
     def _send(
         self, connection: http.client.HTTPConnection, body: bytes, headers: Mapping[str, str], deadline: float
-    ) -> tuple[int, str, bytes]:
+    ) -> tuple[http.client.HTTPResponse, bytes]:
         wire = cast("socket.socket", connection.sock)
         try:
-            wire.settimeout(max(0.01, deadline - time.monotonic()))
-            connection.request("POST", self.access.address.path, body, dict(headers))
+            wire.settimeout(max(_LEAST_S, deadline - time.monotonic()))
+            connection.request("POST", self.access.target, body, dict(headers))
             response = connection.getresponse()
             answer = bytearray()
             while chunk := response.read(2**16):
@@ -136,7 +149,7 @@ class ServerConnection:
                     text = f"{self._name} answered with more than {_MAX_ANSWER // 2**20} MB."
                     raise ServerAway(text, "the server's answer is too long")
                 if not response.isclosed():
-                    wire.settimeout(max(0.01, deadline - time.monotonic()))
+                    wire.settimeout(max(_LEAST_S, deadline - time.monotonic()))
         except BaseException:
             connection.close()
             raise
@@ -144,14 +157,14 @@ class ServerConnection:
             connection.close()
         else:
             with self._lock:
-                self._idle.append((connection, time.monotonic()))
-        return response.status, response.headers.get_content_type(), bytes(answer)
+                self._idle.append((connection, time.time()))
+        return response, bytes(answer)
 
     def _take_idle(self) -> http.client.HTTPConnection | None:
         with self._lock:
             while self._idle:
                 connection, since = self._idle.pop()
-                if time.monotonic() - since < _IDLE_S:
+                if 0 <= time.time() - since < _IDLE_S:  # this clock runs on while a laptop sleeps
                     return connection
                 connection.close()
         return None

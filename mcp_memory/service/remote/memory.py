@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -58,14 +59,15 @@ class RemoteMemory:
         """Return a verb. One that a server does not offer raises Refused when it is called."""
         if name.startswith("_"):
             raise AttributeError(name)
-        return partial(self._call, name)
+        return partial(self._call if name in VERBS else self._refuse, name)
+
+    def _refuse(self, verb: str, *_args: Any, **_kwargs: Any) -> Any:
+        raise Refused(
+            f"This runs on the server, {self.connection.access.address.url}, and not from another machine ({verb}). "
+            "Run it there, or ask who runs the server."
+        )
 
     async def _call(self, verb: str, *args: Any, **kwargs: Any) -> Any:
-        if verb not in VERBS:
-            raise Refused(
-                f"This runs on the server, {self.connection.access.address.url}, and not from another machine "
-                f"({verb}). Run it there, or ask who runs the server."
-            )
         arguments = {name: self._outgoing(name, value) for name, value in bound(verb, args, kwargs).items()}
         ask = partial(self._ask, verb, arguments)
         return await anyio.to_thread.run_sync(ask, abandon_on_cancel=True)
@@ -115,6 +117,10 @@ class RemoteMemory:
     async def spaces_with_policies(self) -> Sequence[str]:
         """Return no space: the server applies the retention of its spaces."""
         return ()
+
+    def now(self) -> datetime:
+        """Return the time of this machine."""
+        return datetime.now(UTC)
 
     def add_client(self, client: str) -> None:
         """Do nothing: the server knows its clients by their tokens."""

@@ -16,7 +16,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_type_hints
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, PlainSerializer
 
 from mcp_memory.core.errors import InvalidInput, Refused
 from mcp_memory.core.rights import Right
@@ -31,6 +31,7 @@ from mcp_memory.core.types import (
     NewTurn,
     Offloaded,
     Persona,
+    Record,
     Recorded,
     Ref,
     Remembered,
@@ -71,6 +72,7 @@ def _decode_result(value: object) -> object:
 
 
 Result = Annotated[str | bytes, BeforeValidator(_decode_result)]
+Content = Annotated[bytes, PlainSerializer(encode_result), BeforeValidator(_decode_result)]
 
 
 # --- recall and search ------------------------------------------------------------------------------
@@ -147,6 +149,23 @@ def canvases(*, limit: int = 100) -> list[CanvasRow]: ...
 
 
 def active_canvas(session: str | None = None) -> CanvasRow | None: ...
+
+
+def canvas(number: int, *, version: int | None = None) -> CanvasRow: ...
+
+
+def records(
+    *,
+    node: str | None = None,
+    session: str | None = None,
+    ref: str | None = None,
+    tool_call_id: str | None = None,
+    start: int = 0,
+    limit: int = 100,
+) -> list[Record]: ...
+
+
+def ref(id: str) -> tuple[Ref, Content]: ...
 
 
 def waiting(*, limit: int = 100) -> list[Reviewed]: ...
@@ -314,6 +333,9 @@ _READING: Sequence[Declaration] = (
     session_turns,
     canvases,
     active_canvas,
+    canvas,
+    records,
+    ref,
     waiting,
     status,
     undistilled,

@@ -67,7 +67,7 @@ def reading(verb: Callable[Concatenate[V, P], T]) -> Callable[Concatenate[V, P],
     @wraps(verb)
     async def run(self: V, /, *args: P.args, **kwargs: P.kwargs) -> T:
         store = self._store  # pyright: ignore[reportPrivateUsage]
-        return await anyio.to_thread.run_sync(partial(store.in_snapshot, verb, self, *args, **kwargs))
+        return await anyio.to_thread.run_sync(lambda: store.in_snapshot(verb, self, *args, **kwargs))
 
     return run
 

@@ -105,12 +105,12 @@ class StatusVerbs(RecallVerbs):
             "tokens": _count_tokens(_read_rows(partial(store.read_home, home_rows.tokens), damaged), now=now),
             "connected": _home_processes(self.settings.home),
             "damaged": list(dict.fromkeys(damaged)),
-            "not_ready": self._why_not_ready(try_commit=not brief),
+            "write_problem": self._write_problem(try_commit=not brief),
         }
 
-    def _why_not_ready(self, *, try_commit: bool) -> str | None:
+    def _write_problem(self, *, try_commit: bool) -> str | None:
         try:
-            return self._store.not_ready(try_commit=try_commit)
+            return self._store.not_ready(try_commit=try_commit) or self._store.write_problem
         except StoreUnavailable as error:
             return str(error)
 
@@ -302,7 +302,7 @@ class StatusVerbs(RecallVerbs):
     def measurements(self) -> list[Sample]:
         """Return the samples of the store for `/metrics`."""
         wrong = float(self._store.clock.problem() is not None)
-        unready = float(self._why_not_ready(try_commit=False) is not None)
+        unready = float(self._write_problem(try_commit=False) is not None)
         return [
             *samples_of(self._store.read_home(measure)),
             Sample("mcp_memory_store_not_ready", "Whether the store cannot be fully read and written now.", unready),
@@ -311,7 +311,7 @@ class StatusVerbs(RecallVerbs):
         ]
 
     async def not_ready(self) -> str | None:
-        """Run a query; return the reason if the store cannot be fully read and written now, else None.
+        """Run a query; return the reason if the store does not answer or cannot be written by this program, else None.
 
         It does not wait for threads of other calls, and can be cancelled. Raises StoreUnavailable.
         """
@@ -319,9 +319,9 @@ class StatusVerbs(RecallVerbs):
             self._store.not_ready, abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1)
         )
 
-    def clock_problem(self) -> str | None:
-        """Return how the clock of this machine differs from the store's, if by more than a minute. Does not block."""
-        return self._store.clock.problem()
+    def warnings(self) -> list[str]:
+        """Return why a store that can be read does not confirm writes, and how its clock differs. Does not block."""
+        return [problem for problem in (self._store.write_problem, self._store.clock.problem()) if problem]
 
     @in_thread
     def problems(self) -> list[str]:

@@ -12,7 +12,7 @@ from mcp_memory.core.errors import InvalidInput, NotFound, StoreUnavailable
 from mcp_memory.core.secrets.masking import mask_id, mask_lines
 from mcp_memory.core.text import one_line, safe_name
 from mcp_memory.core.types import CanvasRow, CanvasView, Expansion, Offloaded, Ref, StepStatus
-from mcp_memory.service.verbs.base import FRAME_TOKENS, Verbs, in_thread, of_either_memory, store_verb
+from mcp_memory.service.verbs.base import FRAME_TOKENS, Verbs, in_thread, of_either_memory, reading, store_verb
 from mcp_memory.store.sql import canvas_rows, project_file_rows, record_rows, ref_rows, saving_rows, turn_rows
 from mcp_memory.store.values import PROJECT_FILE, ProjectFile, Saved, Saving, SavingKind
 
@@ -202,22 +202,28 @@ class TaskVerbs(Verbs):
         from mcp_memory.shortterm.expand_node import expand
 
         id = target.strip()
-        text = text_of_row(self._store, self.space, id) if ROW.fullmatch(id) else None
-        expansion = expand(
-            self._store,
-            self.space,
-            target=target,
-            text=text,
-            view=view,
-            lines=lines,
-            grep=grep,
-            json_path=json_path,
-            max_tokens=max_tokens,
-            cursor=cursor,
-            counter=self._parts.counter,
-        )
-        if text is None:
-            self._note_spent("expand", self._session_of(expansion.ref, id), expansion.tokens)
+
+        def read() -> tuple[Expansion, str | None]:
+            """Return the expansion, and the session that spends its tokens; None for a turn or statement."""
+            text = text_of_row(self._store, self.space, id) if ROW.fullmatch(id) else None
+            expansion = expand(
+                self._store,
+                self.space,
+                target=target,
+                text=text,
+                view=view,
+                lines=lines,
+                grep=grep,
+                json_path=json_path,
+                max_tokens=max_tokens,
+                cursor=cursor,
+                counter=self._parts.counter,
+            )
+            return expansion, self._session_of(expansion.ref, id) if text is None else None
+
+        expansion, session = self._store.in_snapshot(read)
+        if session is not None:
+            self._note_spent("expand", session, expansion.tokens)
         return expansion
 
     @of_either_memory("node", "ref")
@@ -306,7 +312,7 @@ class TaskVerbs(Verbs):
         )
         return records[0].session if records else self.session
 
-    @in_thread
+    @reading
     def ref(self, id: str) -> tuple[Ref, bytes]:
         """Return a ref and its raw bytes. Raises NotFound for an unknown ref, Damaged for a wrong hash."""
         ref = self._store.read(self.space, ref_rows.by_id, id)
@@ -316,7 +322,7 @@ class TaskVerbs(Verbs):
     active_canvas = store_verb(canvas_rows.active_canvas)
     canvas = store_verb(canvas_rows.canvas)
 
-    @in_thread
+    @reading
     def task_history(self, *, session: str | None = None, but: Sequence[int] = (), budget_tokens: int = 300) -> str:
         """Return a line of metadata for each task except `but`, most recent first, within the budget."""
         from mcp_memory.shortterm.canvas.view import history

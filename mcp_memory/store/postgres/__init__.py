@@ -5,6 +5,7 @@
 | `store` | the methods of `store.protocol`: transactions for `store.sql`, and the search |
 | `database` | transactions and their retries |
 | `pool` | connections, lent to threads |
+| `replica` | a standby that answers reads |
 | `connection` | converts values and rows to the form that `store.sql` uses |
 | `clock` | the time of the database, by which rows are dated and deleted |
 | `notifications` | NOTIFY and LISTEN: announces commits to other servers at once |

@@ -28,6 +28,7 @@ from typing import Any
 import psycopg
 
 from mcp_memory.core.metrics import Counter, Histogram
+from mcp_memory.store.postgres.health import STANDBY_SILENT
 from mcp_memory.store.postgres.pool import Pool, PoolExhausted
 
 Connection = psycopg.Connection[Any]
@@ -35,7 +36,7 @@ Connection = psycopg.Connection[Any]
 _AT_ONCE = 200  # marks deleted per write
 _AGAIN = 0.1  # seconds between two questions
 
-_CONFIRMED = Histogram(
+_SECONDS = Histogram(
     "mcp_memory_commit_seconds",
     "How long confirmed commits waited for their last answer: the remaining statements, the disk and the standby.",
 )
@@ -55,12 +56,12 @@ class Unconfirmed(Exception):
 class Commits:
     """Inserts the marks of this process's transactions, and deletes old marks. Safe to use from any thread.
 
-    `is_standby_silent` is True after a standby did not confirm a commit, until one is confirmed.
+    `problem` is why a standby does not confirm commits, as last found; None if it does, or none is required.
     """
 
     def __init__(self) -> None:
         self._known: deque[int] = deque()
-        self.is_standby_silent = False
+        self.problem: str | None = None
 
     def forget_old(self, con: Connection) -> None:
         """Delete marks older than a day, which were left by processes that ended. Does not wait for a standby."""
@@ -86,12 +87,13 @@ class Commits:
     def note_confirmed(self, mark: int, seconds: float) -> None:
         """Note that a transaction was committed, so that its mark can be deleted; `seconds` is what its end took."""
         self._known.append(mark)
-        _CONFIRMED.observe(seconds)
-        self.is_standby_silent = False
+        self.problem = None
+        _SECONDS.observe(seconds)
 
-    def note_unconfirmed(self, *, by_standby: bool) -> None:
-        _UNCONFIRMED.add(1, "standby" if by_standby else "server")
-        self.is_standby_silent |= by_standby
+    def note_unconfirmed(self, error: Unconfirmed) -> None:
+        if error.by_standby:
+            self.problem = STANDBY_SILENT
+        _UNCONFIRMED.add(1, "standby" if error.by_standby else "server")
 
     def _some(self) -> list[int]:
         taken: list[int] = []

@@ -18,7 +18,7 @@ from psycopg.adapt import Dumper
 from psycopg.pq import Format
 from psycopg.types.numeric import NumericBinaryLoader
 
-from mcp_memory.store.sql.transaction import HomeTransaction, Value
+from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, Value
 
 _ESCAPE = "\U0010fffe"
 """A noncharacter, which no text should contain; if a text does, it is escaped as well."""
@@ -26,6 +26,10 @@ _ESCAPE = "\U0010fffe"
 _TO_ESCAPE = re.compile(f"[\0{_ESCAPE}]")
 _ESCAPED = re.compile(f"{_ESCAPE}([01])")
 _MARK = re.compile(r"'(?:[^']|'')*'|\?|%|\bCROSS JOIN\b")
+
+
+NO_SCANS = "no scans"
+"""The fact of a transaction that forbids scans, so that a snapshot does it together with its first query."""
 
 
 class Binary(bytes):
@@ -39,7 +43,10 @@ def connection_of(tx: HomeTransaction) -> psycopg.Connection[Any]:
 
 def forbid_scans(tx: HomeTransaction) -> None:
     """Make the rest of a transaction use indexes, because the planner may otherwise scan the rows of all spaces."""
-    tx.run("SET LOCAL enable_seqscan = off")
+    if tx.known is None:
+        tx.run("SET LOCAL enable_seqscan = off")
+    else:
+        cast("Transaction", tx).fact(NO_SCANS)
 
 
 class PostgresConnection:

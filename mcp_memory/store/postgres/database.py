@@ -41,6 +41,7 @@ from mcp_memory.store.postgres.failures import has_failed, is_transient, name_of
 from mcp_memory.store.postgres.health import setting_problems, standby_problem
 from mcp_memory.store.postgres.notifications import Notifications
 from mcp_memory.store.postgres.pool import Pool, PoolExhausted
+from mcp_memory.store.postgres.replica import Replica, position_of
 from mcp_memory.store.snapshots import Snapshots
 
 logger = logging.getLogger(__name__)
@@ -66,6 +67,7 @@ _DEFAULTS: dict[str, Any] = {
     "tcp_user_timeout": 25_000,
     "target_session_attrs": "read-write",
 }
+_STANDBY = {"target_session_attrs": "standby", "load_balance_hosts": "random"}
 
 
 class PostgresDatabase:
@@ -76,13 +78,19 @@ class PostgresDatabase:
     """
 
     def __init__(
-        self, url: str, *, key: str | None = None, connections: int = _CONNECTIONS, timeout: float = CALL_SECONDS
+        self,
+        url: str,
+        *,
+        key: str | None = None,
+        connections: int = _CONNECTIONS,
+        timeout: float = CALL_SECONDS,
+        reads: str | None = None,
     ) -> None:
         """Connect to the database.
 
         `key` is the setting `store_key`; a user who owns the tables reads a key from the database instead. `timeout` is
-        how many seconds a call may take, at least 2. Raises StoreUnavailable if the database cannot be used, and
-        NewerHome if a newer version has contracted it.
+        how many seconds a call may take, at least 2. `reads`: the URL of standbys that answer the reads of snapshots.
+        Raises StoreUnavailable if the database cannot be used, and NewerHome if a newer version has contracted it.
         """
         self.name = name_of(url)
         self.commits = Commits()
@@ -93,7 +101,9 @@ class PostgresDatabase:
         self._pool = Pool(self._conninfo, size=connections, wait=_WAIT, equip=self._equip)
         self._write_places = max(1, connections - _FOR_READS)
         self._writers = BoundedSemaphore(self._write_places)
-        self.snapshots = Snapshots(lambda: self._reading(self._deadline()))
+        standby = reads and Pool(_conninfo(reads, **_STANDBY), size=connections, wait=_WAIT, equip=self._equip)
+        self._replica = Replica(standby) if standby else None
+        self.snapshots = Snapshots(lambda: self._reading(self._deadline(), anywhere=True))
         self.clock = DatabaseClock()
         with self._translate_errors():
             try:
@@ -119,13 +129,15 @@ class PostgresDatabase:
     def close(self) -> None:
         self._pool.close()
         self._probes.close()
+        if self._replica:
+            self._replica.close()
 
     def not_ready(self, *, try_commit: bool = False) -> str | None:
-        """Upgrade the schema if needed, and return why this program may only read or cannot write now, or None.
+        """Upgrade the schema if needed, and return why this program may only read or has no answer, or None.
 
-        It takes two seconds at most, and a connection outside of the pool. Whether a standby confirms commits is tried
-        if one was not confirmed recently, or with `try_commit`. Raises StoreUnavailable if the database cannot be used,
-        and NewerHome if a newer version has contracted it.
+        It also finds `commits.problem`: by a commit if the last was not confirmed, or with `try_commit`. It takes two
+        seconds and a connection outside of the pool. Raises StoreUnavailable if the database cannot be used, and
+        NewerHome if a newer version has contracted it.
         """
 
         def ask() -> str | None:
@@ -133,9 +145,9 @@ class PostgresDatabase:
                 self.read_only = migrations.expand_schema(con)
                 if self.read_only is not None:
                     return self.read_only
-                problem = standby_problem(con, try_commit=try_commit or self.commits.is_standby_silent)
-                self.commits.is_standby_silent = problem is not None
-                return problem
+                try_it = try_commit or self.commits.problem is not None
+                self.commits.problem = standby_problem(con, try_commit=try_it)
+                return None
 
         with translate_errors(self.name, _PROBE_SECONDS, writes=False):
             deadline = _deadline_in(_PROBE_SECONDS)
@@ -145,9 +157,12 @@ class PostgresDatabase:
                 return f"The database did not answer within {_PROBE_SECONDS:g} s."
 
     def problems(self) -> list[str]:
-        """Return the settings that risk the loss or exposure of data, and why writes are not confirmed now."""
-        problem = self.not_ready(try_commit=True) if self.read_only is None else None
-        return [*self._setting_problems, *([problem] if problem else [])]
+        """Return settings that risk the loss or exposure of data, and problems of the standby and the replica."""
+        self.not_ready(try_commit=True)
+        if self._replica is not None:
+            self.in_snapshot(lambda: self.read(lambda con: None))
+        others = (self.commits.problem, self._replica and self._replica.problem)
+        return [*self._setting_problems, *(problem for problem in others if problem)]
 
     def notifications(self, heard: Callable[[], None]) -> Notifications:
         """Begin to listen for the commits of other servers, on a connection outside of the pool."""
@@ -246,7 +261,7 @@ class PostgresDatabase:
         try:
             is_committed = was_committed(mark, self._pool, deadline=deadline, warned=con.has_warned)
         except Unconfirmed as unconfirmed:
-            self.commits.note_unconfirmed(by_standby=unconfirmed.by_standby)
+            self.commits.note_unconfirmed(unconfirmed)
             logger.warning("a commit is unconfirmed: %s", SafeText(unconfirmed))
             raise
         if is_committed:
@@ -258,9 +273,11 @@ class PostgresDatabase:
             return work(con)
 
     @contextmanager
-    def _reading(self, deadline: float, locked: str | None = None) -> Generator[TimedConnection]:
-        """Lend a connection in a transaction that cannot write."""
-        with self._connection(deadline) as con:
+    def _reading(
+        self, deadline: float, locked: str | None = None, *, anywhere: bool = False
+    ) -> Generator[TimedConnection]:
+        """Lend a connection in a transaction that cannot write; with `anywhere`, perhaps to the standby for reads."""
+        with self._connection_anywhere(deadline) if anywhere else self._connection(deadline) as con:
             try:
                 with _in_pipeline(con):
                     con.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", prepare=False)
@@ -276,6 +293,18 @@ class PostgresDatabase:
     def _connection(self, deadline: float, pool: Pool | None = None) -> Generator[TimedConnection]:
         with (pool or self._pool).connection(deadline) as con:
             self.clock.measure(con)
+            yield con
+
+    @contextmanager
+    def _connection_anywhere(self, deadline: float) -> Generator[TimedConnection]:
+        if self._replica is not None and self._replica.is_asked:
+            with self._connection(deadline) as con:
+                position = position_of(con)
+            with self._replica.connection(position, deadline) as standby:
+                if standby is not None:
+                    yield standby
+                    return
+        with self._connection(deadline) as con:
             yield con
 
     def _deadline(self) -> float:
@@ -328,13 +357,17 @@ def give_key(url: str, role: str, key: str | None = None) -> str | None:
     `url` is that of the owner. The key that the role had before is valid until the next change. Raises
     StoreUnavailable if the database cannot be used.
     """
-    with translate_errors(name_of(url), 1), psycopg.connect(_conninfo(url)) as con:
+    with (
+        translate_errors(name_of(url), CALL_SECONDS),
+        TimedConnection.connect(_conninfo(url)) as con,
+        migrations.alone(con),
+    ):
         return row_security.give_key(con, role, key)
 
 
-def _conninfo(url: str) -> str:
-    name = {"application_name": migrations.application_name()}
-    return make_conninfo("", **{**_DEFAULTS, **name, **conninfo_to_dict(url), "client_encoding": "utf8"})
+def _conninfo(url: str, **defaults: str) -> str:
+    defaults["application_name"] = migrations.application_name()
+    return make_conninfo("", **{**_DEFAULTS, **defaults, **conninfo_to_dict(url), "client_encoding": "utf8"})
 
 
 @contextmanager

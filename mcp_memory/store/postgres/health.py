@@ -29,6 +29,11 @@ _MISSING = (
     "The database lacks settings of mcp-memory: {}. They are lost when a dump is restored. Run `mcp-memory migrate`"
     " with the URL of the user who owns the database."
 )
+_NO_STANDBY = (
+    "Writes are not confirmed: synchronous_standby_names requires a standby, and {}. Start it, or change that setting"
+    " to write without it."
+)
+STANDBY_SILENT = _NO_STANDBY.format("none answers")
 _CONNECTED = """
     SELECT EXISTS (SELECT 1 FROM pg_stat_replication WHERE application_name <> 'pg_basebackup')
     WHERE current_setting('synchronous_standby_names') <> '' AND NOT pg_is_in_recovery()
@@ -60,17 +65,9 @@ def standby_problem(con: TimedConnection, *, try_commit: bool) -> str | None:
     row = con.execute(_CONNECTED).fetchone()
     if row is None:
         return None
-    (is_connected,) = row
-    if not is_connected:
-        problem = "none is connected"
-    elif try_commit and not _is_confirmed(con):
-        problem = "none answers"
-    else:
-        return None
-    return (
-        f"Writes are not confirmed: synchronous_standby_names requires a standby, and {problem}. Start it, or change"
-        " that setting to write without it."
-    )
+    if row == (False,):
+        return _NO_STANDBY.format("none is connected")
+    return STANDBY_SILENT if try_commit and not _is_confirmed(con) else None
 
 
 def _is_confirmed(con: TimedConnection) -> bool:

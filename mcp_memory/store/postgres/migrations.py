@@ -203,7 +203,7 @@ def grant(con: Connection, role: str) -> None:
 
     They are granted for what the owner of our tables has in our schema: nothing of another user or of an extension.
     """
-    with _alone(con):
+    with alone(con):
         for (statement,) in con.execute(_GRANTS, {"role": role}).fetchall():
             con.execute(statement.encode())
 
@@ -220,7 +220,7 @@ def _is_done(con: Connection, step: Step, phase: Phase) -> bool:
 
 
 @contextmanager
-def _alone(con: Connection) -> Generator[None]:
+def alone(con: Connection) -> Generator[None]:
     """Open a transaction that excludes other migrating programs and has no time limit."""
     with con.transaction():
         lift_deadlines(con)
@@ -229,12 +229,12 @@ def _alone(con: Connection) -> Generator[None]:
 
 
 def _in_turn(con: Connection, work: Callable[[Connection], bool | None]) -> bool | None:
-    with _alone(con):
+    with alone(con):
         return work(con)
 
 
 def _expand(con: Connection) -> None:
-    with _alone(con):
+    with alone(con):
         con.execute(_NEW_TABLE)
         done = _done(con)
         for step in STEPS:
@@ -257,8 +257,10 @@ def set_settings(con: Connection) -> bool:
         "SELECT pg_has_role(datdba, 'USAGE') FROM pg_database WHERE datname = current_database()"
     ).fetchone()
     missing = missing_settings(con) if owns == (True,) else {}
+    database = sql.Identifier(con.info.dbname)
+    if owns == (True,):  # a temporary table would take the place of ours for all later statements of a connection
+        con.execute(sql.SQL("REVOKE TEMPORARY ON DATABASE {} FROM PUBLIC").format(database))
     for name, value in missing.items():
-        database = sql.Identifier(con.info.dbname)
         con.execute(sql.SQL("ALTER DATABASE {} SET {} = {}").format(database, sql.Identifier(name), value))
     return bool(missing)
 

@@ -232,15 +232,8 @@ def contract(con: Connection) -> None:
             f"ALTER TABLE {layer}_terms ENABLE ROW LEVEL SECURITY;"
             f" CREATE POLICY of_space ON {layer}_terms USING {_OF_SPACE}".encode()
         )
-    _revoke_creation(con)
-
-
-def _revoke_creation(con: Connection) -> None:
-    """Let nobody else create what functions of the owner or statements of servers would find by its name."""
     (name,) = con.execute("SELECT current_schema()").fetchone() or ("public",)
-    for statement in ("REVOKE CREATE ON SCHEMA {} FROM PUBLIC", "REVOKE TEMPORARY ON DATABASE {} FROM PUBLIC"):
-        of = name if "SCHEMA" in statement else con.info.dbname
-        con.execute(sql.SQL(statement).format(sql.Identifier(of)))
+    con.execute(sql.SQL("REVOKE CREATE ON SCHEMA {} FROM PUBLIC").format(sql.Identifier(name)))
 
 
 def give_key(con: Connection, role: str, key: str | None) -> str | None:

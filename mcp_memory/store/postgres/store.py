@@ -23,10 +23,11 @@ from mcp_memory.store.postgres.transaction import PostgresTransaction, home_tran
 from mcp_memory.store.postgres.turn_columns import Turns
 from mcp_memory.store.sql import exporting, importing, moving, purging, tombstone_rows, word_index
 from mcp_memory.store.sql.postings import CommonTerms
+from mcp_memory.store.sql.row_counts import RowCounts
 from mcp_memory.store.sql.transaction import HomeTransaction, number_of
 from mcp_memory.store.stored_vectors import by_layer
 from mcp_memory.store.turn_metadata import TurnMetadata
-from mcp_memory.store.values import Filters, IndexProgress, Layer, Posting, Scored, Totals, Vectors
+from mcp_memory.store.values import Filters, IndexProgress, Layer, NearestQuery, Posting, Scored, Totals, Vectors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -49,16 +50,21 @@ _LONG: set[Callable[..., object]] = {
 
 
 def open_store(
-    url: str, objects: str | None = None, *, key: str | None = None, timeout: float = CALL_SECONDS
+    url: str,
+    objects: str | None = None,
+    *,
+    key: str | None = None,
+    timeout: float = CALL_SECONDS,
+    reads: str | None = None,
 ) -> PostgresStore:
     """Open the store in a database and bring its schema up to date.
 
     `objects`: the bucket that new tool results go to, `s3://BUCKET/PREFIX`; None for the database itself. `key` is the
     setting `store_key`, which the owner of the tables does not need. `timeout`: how many seconds a call may take.
-    Raises StoreUnavailable if the database cannot be used or a move into it is unfinished, NewerHome if a newer version
-    has contracted it, and InvalidInput for a wrong bucket.
+    `reads`: the URL of standbys for the reads of snapshots. Raises StoreUnavailable if the database cannot be used or a
+    move into it is unfinished, NewerHome if a newer version has contracted it, and InvalidInput for a wrong bucket.
     """
-    database = PostgresDatabase(url, key=key, timeout=timeout)
+    database = PostgresDatabase(url, key=key, timeout=timeout, reads=reads)
     try:
         if database.read(is_unfinished):
             raise moving.unfinished_error(database.name)
@@ -82,6 +88,7 @@ class PostgresStore:
         self._object_upkeep = ObjectUpkeep(database, self._objects)
         self._common = CommonTerms()
         self._turns = Turns()
+        self._counts = RowCounts()
         self._notifications: Notifications | None = None
 
     def close(self) -> None:
@@ -175,7 +182,9 @@ class PostgresStore:
     # search
 
     def totals(self, space: str, layer: Layer) -> Totals:
-        return self.read(space, self._turns.totals) if layer == "turn" else self.read(space, _totals, layer)
+        if layer == "turn":
+            return self.read(space, self._turns.totals)
+        return self.read(space, self._counts.totals, layer)
 
     def postings(
         self, space: str, layer: Layer, query_terms: Sequence[str], *, filters: Filters, also: Sequence[str] = ()
@@ -186,7 +195,11 @@ class PostgresStore:
         return self.read(space, self._turns.read, rows, filters=filters, reach=reach)
 
     def nearest(self, space: str, layer: Layer, query: Vectors, *, filters: Filters, limit: int) -> list[Scored]:
-        return self.read(space, vectors.nearest, layer, query, filters=filters, limit=limit)
+        (hits,) = self.nearest_to_each(space, layer, [NearestQuery(query, filters, limit)])
+        return hits
+
+    def nearest_to_each(self, space: str, layer: Layer, queries: Sequence[NearestQuery]) -> list[list[Scored]]:
+        return self.read(space, vectors.nearest, layer, queries)
 
     def vectors_of(
         self, space: str, layer: Layer, ids: Sequence[str], identity: str
@@ -237,6 +250,10 @@ class PostgresStore:
     def not_ready(self, *, try_commit: bool = False) -> str | None:
         return self._db.not_ready(try_commit=try_commit)
 
+    @property
+    def write_problem(self) -> str | None:
+        return self._db.commits.problem
+
     def schema(self) -> str:
         return STEPS[-1].name
 
@@ -262,8 +279,3 @@ class PostgresStore:
     @property
     def read_only(self) -> str | None:
         return self._db.read_only
-
-
-def _totals(tx: PostgresTransaction, layer: Layer) -> Totals:
-    rows, newest = tx.all(f"SELECT count(*), coalesce(max(id), 0) FROM {layer} WHERE space = :space")[0]
-    return Totals(rows=rows, newest=newest)

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mcp_memory.store.postgres.connection import forbid_scans
-from mcp_memory.store.postgres.terms import array_of, keys_in_blocks, newest
+from mcp_memory.store.postgres.terms import array_of, keys_in_blocks
 from mcp_memory.store.sql import postings
 from mcp_memory.store.sql.filters import is_plain, where
 from mcp_memory.store.sql.postings import COMMON, CommonTerms
+from mcp_memory.store.sql.transaction import Value
 from mcp_memory.store.values import Filters, Layer, Posting
 
 if TYPE_CHECKING:
@@ -44,10 +45,18 @@ class _GinRows:
         self._passing = f"AND EXISTS (SELECT 1 FROM {layer} r WHERE r.id = w.id AND {condition})"
 
     def rows(self, terms: Sequence[str], *, passing: bool = False) -> list[NDArray[np.int64]]:
-        import numpy as np
-
         asked = (passing or self._layer != "turn") and not self.plain
         condition, values = (self._passing, self._values) if asked else ("", [])
+
+        def read(new_terms: Sequence[str]) -> dict[str, NDArray[np.int64]]:
+            return dict(zip(new_terms, self._read(new_terms, condition, values), strict=True))
+
+        rows = self._tx.once(f"{self._layer} rows {condition} {values}", terms, read)
+        return [rows[term] for term in terms]
+
+    def _read(self, terms: Sequence[str], condition: str, values: Sequence[Value]) -> list[NDArray[np.int64]]:
+        import numpy as np
+
         last = self.newest()
         # Blocks are read in the order of their keys, and none after COMMON rows.
         packed = self._tx.column(
@@ -61,4 +70,4 @@ class _GinRows:
         return [np.frombuffer(rows or b"", ">i8").astype(np.int64) for rows in packed]
 
     def newest(self) -> int:
-        return newest(self._tx, self._layer)
+        return self._tx.newest(self._layer)

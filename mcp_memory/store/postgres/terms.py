@@ -26,11 +26,6 @@ _RENEWED: tuple[Layer, ...] = ("atom", "turn")
 """The layers that `renew` reindexes; `put_chunks` indexes results again."""
 
 
-def newest(tx: Transaction, layer: Layer) -> int:
-    """Return the number of the newest row of a space, or 0."""
-    return tx.get(f"SELECT coalesce(max(id), 0) FROM {layer} WHERE space = :space")
-
-
 def keys_in_blocks(space: int, term: str, newest: int) -> list[int]:
     """Return the key of a term in each block up to the block of the row `newest`, newest block first."""
     blocks = range(newest // BLOCK, -1, -1)
@@ -73,7 +68,7 @@ def delete(tx: Transaction, layer: Layer, numbers: Sequence[int]) -> None:
 
 def with_all(tx: Transaction, layer: Layer, query_terms: Sequence[str]) -> list[int]:
     """Return the rows of a space that have all of these terms."""
-    last = newest(tx, layer)
+    last = tx.newest(layer)
     of_blocks = zip(*(keys_in_blocks(tx.space, term, last) for term in query_terms), strict=True)
     rows = (
         connection_of(tx)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import psycopg
 
 from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.store.postgres import access, terms, vectors
-from mcp_memory.store.postgres.connection import PostgresConnection, cache_of
+from mcp_memory.store.postgres.connection import NO_SCANS, PostgresConnection, cache_of
 from mcp_memory.store.postgres.objects import Part, Uploads
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, Value
 from mcp_memory.store.values import Layer, Vectors
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _RESULTS = "refs/"
-_VALUES = 10_000  # of a statement; the protocol allows 65,535
 _SPACES = 10_000  # whose numbers a connection knows
+_VALUES_TOGETHER = 2_000  # of one statement, which is prepared in its form; PostgreSQL allows 65,535
 
 
 def home_transaction(con: psycopg.Connection[Any], *, writing: bool = False) -> HomeTransaction:
@@ -49,6 +49,11 @@ class PostgresTransaction(Transaction):
     epoch = "(('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::bigint << 40)"
     is_touched = False
     has_removed = False
+    facts: ClassVar[Mapping[str, str]] = {
+        **Transaction.facts,
+        "vector_tables": vectors.TABLES,
+        NO_SCANS: "set_config('enable_seqscan', 'off', true)",
+    }
     _queued: list[tuple[str, Sequence[Value]]] | None = None
 
     def __init__(self, con: psycopg.Connection[Any], space: str, *, writing: bool, uploads: Uploads) -> None:
@@ -97,7 +102,7 @@ class PostgresTransaction(Transaction):
 
     def run(self, sql: str, *values: Value) -> None:
         if self._queued is not None and sql.startswith("INSERT"):
-            if len(values) + sum(len(given) for _, given in self._queued) > _VALUES:
+            if sum(len(given) for _, given in self._queued) + len(values) > _VALUES_TOGETHER:
                 self._send()
             self._queued.append((sql, values))
         else:
@@ -151,7 +156,7 @@ class SpaceObjects:
         return path
 
     def read_results(self, spans: Sequence[tuple[str, int, tuple[int, int]]]) -> list[bytes | None]:
-        parts = [self._part(*part) for part in spans]
+        parts = self._parts(spans)
         in_bucket = list(dict.fromkeys(part for part in parts if isinstance(part, Part)))
         try:
             read = self._uploads.objects.get_parts(in_bucket) if in_bucket else {}
@@ -164,17 +169,19 @@ class SpaceObjects:
             for text, (_, _, span) in zip(texts, spans, strict=True)
         ]
 
-    def _part(self, path: str, size: int, span: tuple[int, int]) -> bytes | Part | None:
-        """Return a span of a result, or its place in the bucket; None if the result is missing."""
-        row = self._tx.one(
-            "SELECT substring(data FROM (octet_length(data) - ? + ? + 1)::int FOR ?::int), key, length FROM object"
-            " WHERE space = :space AND path = ?",
-            *(size, span[0], span[1] - span[0], path),
+    def _parts(self, spans: Sequence[tuple[str, int, tuple[int, int]]]) -> list[bytes | Part | None]:
+        """Return spans of results, or their places in the bucket; None for a missing result."""
+        if not spans:
+            return []
+        rows = self._tx.all(
+            "SELECT substring(o.data FROM (octet_length(o.data) - asked.size + asked.first + 1)::int"
+            " FOR (asked.last - asked.first)::int), o.key, o.length FROM"
+            f" (VALUES {', '.join(['(?::bigint, ?::text, ?::bigint, ?::bigint, ?::bigint)'] * len(spans))})"
+            " asked (place, path, size, first, last)"
+            " LEFT JOIN object o ON o.space = :space AND o.path = asked.path ORDER BY asked.place",
+            *(value for place, (path, size, span) in enumerate(spans) for value in (place, path, size, *span)),
         )
-        data, key, length = row or (None, None, 0)
-        if key is None or length < size:
-            return data
-        return Part(key, length - size + span[0], length - size + span[1]) if span[0] < span[1] else b""
+        return [_part(row, size, span) for row, (_, size, span) in zip(rows, spans, strict=True)]
 
     def write(self, path: str, data: bytes) -> None:
         if path.startswith(_RESULTS):
@@ -222,3 +229,11 @@ class SpaceKeys:
         terms.delete(self._tx, layer, numbers)
         if layer != "chunk":
             vectors.delete(self._tx, layer, numbers)
+
+
+def _part(row: tuple[Any, Any, Any], size: int, span: tuple[int, int]) -> bytes | Part | None:
+    """Return a span of a result, or its place in the bucket."""
+    data, key, length = row
+    if key is None or length is None or length < size:
+        return data
+    return Part(key, length - size + span[0], length - size + span[1]) if span[0] < span[1] else b""

@@ -113,7 +113,7 @@ class Turns:
 
     def _update_counts(self, tx: PostgresTransaction) -> _CountedTurns:
         counted = self._known.get(tx.space) or _CountedTurns()
-        newest: int = tx.get("SELECT coalesce(max(id), 0) FROM turn WHERE space = :space")
+        newest = tx.newest("turn")
         if newest < counted.upto:  # seen from an earlier moment, or rows were lost with a server
             counted = _CountedTurns()
         if newest > counted.upto:

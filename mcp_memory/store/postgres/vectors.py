@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from mcp_memory.store.postgres.connection import Binary, cache_of, connection_of, forbid_scans
@@ -22,7 +23,7 @@ from mcp_memory.store.sql.filters import is_plain, where
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, Value, number_of
 from mcp_memory.store.sql.word_index import INDEXED, index_queue
 from mcp_memory.store.stored_vectors import EMBEDDED_LAYERS, cosines, normalise, other_dimensions, quantise, unit
-from mcp_memory.store.values import Filters, Layer, Scored, VectorIndex, Vectors
+from mcp_memory.store.values import Layer, NearestQuery, Scored, VectorIndex, Vectors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,7 +41,7 @@ _MORE = 50  # rows beyond the limit that are scored again: the query is rounded 
 _TEXT: tuple[tuple[Layer, str], ...] = (("atom", "r.text"), ("turn", "r.content"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _Tables:
     """The tables with a space's vectors of a layer by a model, and the number of their dimensions."""
 
@@ -54,17 +55,24 @@ class _Tables:
         return (f"ONLY {self.shared}", *((self.own,) if self.own else ()))
 
 
+TABLES = (
+    "(SELECT string_agg(concat_ws(' ', id, dimensions, "
+    + ", ".join(f"to_regclass('{layer}_vec_' || id || '_of_' || :space) IS NOT NULL" for layer in EMBEDDED_LAYERS)
+    + ", identity), E'\\n' ORDER BY id) FROM vector_index)"
+)
+"""The tables of all models, a line for each: its number, dimensions, whether each layer has an own table, its name."""
+
+
 def _tables(tx: HomeTransaction, layer: Layer, *, identity: str | None = None) -> list[_Tables]:
     """Return the tables of a model, or of all models without `identity`."""
-    rows = tx.all(
-        f"SELECT id, dimensions, to_regclass('{layer}_vec_' || id || '_of_{tx.space}') IS NOT NULL FROM vector_index"
-        f" WHERE {'true' if identity is None else 'identity = ?'}",
-        *(() if identity is None else (identity,)),
-    )
-    return [
-        _Tables(shared=shared, own=f"{shared}_of_{tx.space}" if has_own else None, dimensions=dimensions)
-        for shared, dimensions, has_own in ((f"{layer}_vec_{id}", *rest) for id, *rest in rows)
-    ]
+    tables: list[_Tables] = []
+    lines = tx.fact("vector_tables") if isinstance(tx, Transaction) else tx.get(f"SELECT {TABLES}")
+    for line in lines.split("\n") if lines else ():
+        id, dimensions, *are_own, model = line.split(" ", 2 + len(EMBEDDED_LAYERS))
+        if identity in (None, model):
+            shared, has_own = f"{layer}_vec_{id}", are_own[EMBEDDED_LAYERS.index(layer)] == "t"
+            tables.append(_Tables(shared, f"{shared}_of_{tx.space}" if has_own else None, int(dimensions)))
+    return tables
 
 
 def _ensure(tx: Transaction, layer: Layer, identity: str, dimensions: int) -> _Tables:
@@ -139,62 +147,98 @@ def delete(tx: Transaction, layer: Layer, numbers: Sequence[int]) -> None:
         tx.run_among(f"DELETE FROM {table} WHERE space = :space AND id IN ({{}})", numbers)
 
 
-def nearest(tx: Transaction, layer: Layer, query: Vectors, *, filters: Filters, limit: int) -> list[Scored]:
-    """See `Store.nearest`. With filters, the vectors of all rows that pass are scored."""
-    tables = _tables(tx, layer, identity=query.identity)
-    if not tx.space or not tables or tables[0].dimensions != query.data.shape[1] or not query.data.any():
-        return []
+def nearest(tx: Transaction, layer: Layer, queries: Sequence[NearestQuery]) -> list[list[Scored]]:
+    """See `Store.nearest_to_each`. With filters, the vectors of all rows that pass are scored."""
+    selects, values = list[str](), list[Value]()
+    for query in queries:
+        sql, new_values = _select_nearest(tx, layer, query)
+        selects.append(sql)
+        values += new_values
+    if not any(selects):
+        return [[] for _ in queries]
+    forbid_scans(tx)
+    if any(_is_approximate(tx, layer, query) for query in queries):
+        tx.run(f"SET LOCAL hnsw.ef_search = {_EF_SEARCH}")
+    (row,) = tx.all(f"SELECT {', '.join(sql or 'NULL' for sql in selects)}", *values)
+    hits: list[list[Scored]] = []
+    for query, data in zip(queries, row, strict=True):
+        numbers, vectors = _read_lines(data or b"", query.vectors.data.shape[1])
+        known = dict(zip(numbers.tolist(), vectors, strict=True))
+        tx.note_known(_known_vectors(layer, query.vectors.identity), known)
+        hits.append(_best(numbers, vectors, query.vectors.data[0], layer, query.limit))
+    return hits
+
+
+def _is_approximate(tx: Transaction, layer: Layer, query: NearestQuery) -> bool:
+    """Return whether the index of the space's own table is searched, if there is one."""
+    tables = _tables(tx, layer, identity=query.vectors.identity)
+    return bool(tables and tables[0].own) and is_plain(layer, query.filters) and query.limit + _MORE <= _EF_SEARCH
+
+
+def _select_nearest(tx: Transaction, layer: Layer, query: NearestQuery) -> tuple[str, list[Value]]:
+    """Return a query for the rows nearest to a vector, with their vectors, as one value; empty if there are none."""
+    vectors, filters, limit = query.vectors, query.filters, query.limit
+    tables = _tables(tx, layer, identity=vectors.identity)
+    if not tx.space or not tables or tables[0].dimensions != vectors.data.shape[1] or not vectors.data.any():
+        return "", []
     passes, values = "", list[Value]()  # the vectors of forgotten turns are deleted
     if not is_plain(layer, filters):
         condition, values = where(tx, layer, filters)
         passes = f" AND EXISTS (SELECT 1 FROM {layer} r WHERE r.space = v.space AND r.id = v.id AND {condition})"
-    approximate = tables[0].own if not passes and limit + _MORE <= _EF_SEARCH else None
-    forbid_scans(tx)
-    if approximate:
-        tx.run(f"SET LOCAL hnsw.ef_search = {_EF_SEARCH}")
+    approximate = tables[0].own if _is_approximate(tx, layer, query) else None
     legs = [
         f"SELECT int8send(v.id) || halfvec_send(v.embedding) AS line FROM (SELECT v.id FROM {table} v"
         f" WHERE v.space = :space{passes} ORDER BY {_BY_INDEX if table == approximate else _BY_SCORE} LIMIT ?) n"
         f" JOIN {table} v ON v.space = :space AND v.id = n.id"
         for table in tables[0].both
     ]
-    asked = "[" + ",".join(f"{number:.8g}" for number in query.data[0].tolist()) + "]"
-    data: bytes | None = tx.get(
-        f"SELECT string_agg(line, '') FROM ({' UNION ALL '.join(legs)}) lines",
-        *(*values, asked, limit + _MORE) * len(legs),
+    asked = "[" + ",".join(f"{number:.8g}" for number in vectors.data[0].tolist()) + "]"
+    return (
+        f"(SELECT string_agg(line, '') FROM ({' UNION ALL '.join(legs)}) lines)",
+        [*values, asked, limit + _MORE] * len(legs),
     )
-    return _best(data or b"", query.data[0], layer, limit)
 
 
-def _best(data: bytes, query: NDArray[np.float32], layer: Layer, limit: int) -> list[Scored]:
+def _read_lines(data: bytes, dimensions: int) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
+    import numpy as np
+
+    line = np.dtype([("id", ">i8"), ("head", ">i4"), ("vector", ">f2", (dimensions,))])
+    rows = np.frombuffer(data, line)
+    rows = rows[np.unique(rows["id"], return_index=True)[1]]  # two servers may embed a row while it is moved
+    return rows["id"].astype(np.int64), rows["vector"].astype(np.int8)
+
+
+def _best(
+    numbers: NDArray[np.int64], vectors: NDArray[np.int8], query: NDArray[np.float32], layer: Layer, limit: int
+) -> list[Scored]:
     """Return the best rows by exact scores: PostgreSQL's scores are of the query rounded to `halfvec`."""
     import numpy as np
 
-    line = np.dtype([("id", ">i8"), ("head", ">i4"), ("vector", ">f2", (len(query),))])
-    rows = np.frombuffer(data, line)
-    rows = rows[np.unique(rows["id"], return_index=True)[1]]  # two servers may embed a row while it is moved
-    scores = cosines(rows["vector"].astype(np.int8), unit(query))
-    order = np.lexsort((-rows["id"], -scores))[:limit]
+    scores = cosines(vectors, unit(query))
+    order = np.lexsort((-numbers, -scores))[:limit]
     return [
         Scored(id=f"{layer[0]}{id}", score=score)
-        for id, score in zip(rows["id"][order].tolist(), scores[order].tolist(), strict=True)
+        for id, score in zip(numbers[order].tolist(), scores[order].tolist(), strict=True)
     ]
 
 
 def of_rows(tx: Transaction, layer: Layer, ids: Sequence[str], identity: str) -> dict[str, NDArray[np.float32]]:
     """See `Store.vectors_of`."""
-
-    def read(numbers: Sequence[int]) -> dict[int, NDArray[np.float32]]:
-        return {number: normalise(row) for number, row in read_stored(tx, layer, numbers, identity).items()}
-
     numbers = [number_of(id, layer[0]) for id in ids]
-    return {
-        f"{layer[0]}{number}": row for number, row in tx.once(f"{layer} vectors by {identity}", numbers, read).items()
-    }
+    rows = tx.once(_known_vectors(layer, identity), numbers, partial(_read, tx, layer, identity))
+    return {f"{layer[0]}{number}": normalise(row) for number, row in rows.items()}
+
+
+def _known_vectors(layer: Layer, identity: str) -> str:
+    return f"{layer} vectors by {identity}"
 
 
 def read_stored(tx: Transaction, layer: Layer, numbers: Sequence[int], identity: str) -> dict[int, NDArray[np.int8]]:
     """See `sql.Index.stored_vectors`."""
+    return _read(tx, layer, identity, numbers)
+
+
+def _read(tx: Transaction, layer: Layer, identity: str, numbers: Sequence[int]) -> dict[int, NDArray[np.int8]]:
     import numpy as np
 
     vectors: dict[int, NDArray[np.int8]] = {}

@@ -61,6 +61,8 @@ def mention(tx: Transaction, atom: int, names: Iterable[str]) -> None:
 def names_of_atoms(tx: Transaction, atoms: Sequence[int]) -> dict[int, tuple[str, ...]]:
     """Return the main names of the entities that each atom mentions. Atoms without entities are left out."""
     names_by_atom = defaultdict[int, list[str]](list)
+    if not atoms or not tx.has_any("mention"):
+        return {}
     for atom, name in tx.all(
         "SELECT m.atom, n.name FROM mention m JOIN entity_name n ON n.space = m.space AND n.id = m.entity"
         f" WHERE m.space = :space AND m.atom IN ({marks(atoms)}) ORDER BY n.id",
@@ -95,6 +97,8 @@ def list_entities(tx: Transaction, *, prefix: str = "", limit: int = 100) -> lis
 
     The entity with the most current atoms comes first.
     """
+    if not tx.has_any("entity_name"):
+        return []
     start = key(prefix)
     rows = tx.all(
         "SELECT c.id, c.name, (SELECT count(*) FROM mention m JOIN atom r ON r.space = m.space AND r.id = m.atom"
@@ -155,10 +159,14 @@ def find_related(tx: Transaction, name: str, *, limit: int) -> list[tuple[str, i
 def aliases_of(tx: Transaction, entities: Sequence[int]) -> defaultdict[int, list[str]]:
     """Return the aliases of entities, without their main names, in the order in which they were learned."""
     aliases = defaultdict[int, list[str]](list)
-    for entity, name in tx.all(
-        "SELECT entity, name FROM entity_name WHERE space = :space AND id <> entity"
-        f" AND entity IN ({marks(entities)}) ORDER BY id",
-        *entities,
+    for entity, name in (
+        ()
+        if not entities
+        else tx.all(
+            "SELECT entity, name FROM entity_name WHERE space = :space AND id <> entity"
+            f" AND entity IN ({marks(entities)}) ORDER BY id",
+            *entities,
+        )
     ):
         aliases[entity].append(name)
     return aliases

@@ -134,7 +134,7 @@ def citations(tx: Transaction, sources: Sequence[str]) -> dict[str, list[Citatio
 
     An atom also cites the results that its turns cite. Turns and atoms that cite nothing are left out.
     """
-    if not sources or not tx.one("SELECT 1 FROM citation WHERE space = :space LIMIT 1"):
+    if not sources or not tx.has_any("citation") or not tx.one("SELECT 1 FROM citation WHERE space = :space LIMIT 1"):
         return {}
     by_source = {source: _citations_of(tx, source) for source in dict.fromkeys(sources)}
     return {source: cites for source, cites in by_source.items() if cites}

@@ -109,7 +109,7 @@ def grown(tx: Transaction, *, since: datetime) -> Grown:
 
 def last_change(tx: Transaction) -> int:
     """Return a number that grows with every commit of any process that changes the space; 0 before the first."""
-    return tx.last("change")
+    return tx.last_change()
 
 
 def last_changes(tx: HomeTransaction, spaces: Sequence[str]) -> dict[str, int]:

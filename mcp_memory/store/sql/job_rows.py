@@ -333,13 +333,17 @@ def backlog(tx: Transaction, *, session: str | None = None, limit: int = 1_000) 
 
 MOST_UNDISTILLED = 1_000
 UNDISTILLED = (
-    "(SELECT count(*) FROM (SELECT 1 FROM session us"
-    " LEFT JOIN progress up ON up.space = us.space AND up.session = us.id"
-    " CROSS JOIN turn ut ON ut.space = us.space AND ut.session = us.id AND ut.position >= coalesce(up.position, 0)"
+    "(SELECT count(*) FROM (SELECT 1 FROM (SELECT s.id, coalesce(p.position, 0) AS start FROM session s"
+    " LEFT JOIN progress p ON p.space = s.space AND p.session = s.id WHERE s.space = :space"
+    " ORDER BY s.id DESC LIMIT 1000) unread"
+    " CROSS JOIN turn ut ON ut.space = :space AND ut.session = unread.id AND ut.position >= unread.start"
     " AND ut.role IN ('user', 'assistant') AND ut.tombstone IS NULL"
-    f" WHERE us.space = :space LIMIT {MOST_UNDISTILLED}) undistilled)"
+    f" LIMIT {MOST_UNDISTILLED}) undistilled)"
 )
-"""The number of turns of a space that no extraction has read; not more than `MOST_UNDISTILLED` are counted."""
+"""The number of turns in the newest thousand sessions of a space that no extraction has read.
+
+It is counted up to `MOST_UNDISTILLED`, so that it takes some milliseconds at most.
+"""
 
 
 def flush(tx: Transaction, session: str) -> None:

@@ -75,7 +75,9 @@ def _insert_scene(tx: Transaction, edit: SceneEdit, *, job: int | None, now: dat
 
 def scenes(tx: Transaction) -> list[Scene]:
     """Return current scenes, which are neither deleted nor completely forgotten, hottest first."""
-    return _scenes(tx, "1 = 1")
+    if not tx.has_any("scene"):
+        return []
+    return list(tx.once("scenes", ["current"], lambda _: {"current": _scenes(tx, "1 = 1")})["current"])
 
 
 def _scenes(tx: Transaction, which: str, *values: Value) -> list[Scene]:
@@ -132,7 +134,9 @@ PERSONA_FILE = "persona.md"
 
 def persona(tx: Transaction) -> PersonaVersion | None:
     """Return the current page, or None if there is no page yet."""
-    return next(iter(_personas(tx, "LIMIT 1")), None)
+    return tx.once("persona", ["newest"], lambda _: dict(zip(["newest"], _personas(tx, "LIMIT 1"), strict=False))).get(
+        "newest"
+    )
 
 
 def persona_versions(tx: Transaction) -> list[PersonaVersion]:
@@ -141,6 +145,8 @@ def persona_versions(tx: Transaction) -> list[PersonaVersion]:
 
 
 def _personas(tx: Transaction, limit: str = "") -> list[PersonaVersion]:
+    if not tx.has_any("persona"):
+        return []
     return list(row_codec.rows(tx, PersonaVersion, f"1 = 1 ORDER BY r.version DESC {limit}"))
 
 

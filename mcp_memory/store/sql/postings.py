@@ -63,7 +63,7 @@ class CommonTerms:
         self._known = LRU[tuple[Layer, int], tuple[int, set[str]]](_MOST_SPACES)
 
     def of(self, tx: Transaction, layer: Layer) -> set[str]:
-        newest: int = tx.get("SELECT coalesce(max(id), 0) FROM tombstone WHERE space = :space")
+        newest = tx.newest("tombstone")
         cached = self._known.get((layer, tx.space))
         if cached is None or cached[0] != newest:
             cached = self._known.put((layer, tx.space), (newest, set[str]()))

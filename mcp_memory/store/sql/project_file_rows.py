@@ -26,6 +26,8 @@ def project_files(tx: Transaction) -> list[ProjectFile]:
 def files_of_refs(tx: Transaction, refs: Iterable[str]) -> dict[str, list[ProjectFile]]:
     """Return, by ref, the files with this content; other refs are left out."""
     files = defaultdict[str, list[ProjectFile]](list)
+    if not tx.has_any("followed"):
+        return {}
     for row in tx.among(f"{_FILES} AND head IN ({{}}) ORDER BY path", dict.fromkeys(refs), PROJECT_FILE):
         file = _file(row)
         files[file.ref].append(file)

@@ -41,6 +41,7 @@ MAY_HAVE_ATTACKS = (
 This is so if there are chunks of tool results, which are judged only when they are shown, or rows that have or had
 reasons for quarantine.
 """
+_FEW = 200  # rows
 _COLUMNS = "h.id, h.reasons, h.at, h.verdict, h.reviewed_at"
 
 
@@ -77,6 +78,10 @@ def list_quarantined(
     With `ids`, return all of these rows that are quarantined, reviewed or labelled (see `Held`), in the order of `ids`.
     Forgotten rows are left out.
     """
+    if not tx.has_any("held"):
+        return []
+    if ids is not None and tx.known is not None and (few := _all_if_few(tx)) is not None:
+        return [few[id] for id in dict.fromkeys(ids) if id in few]
     if ids is None:
         by_person = "h.verdict IN ('released', 'kept') ORDER BY h.reviewed_at DESC"
         which = by_person if decided else "h.verdict IS NULL ORDER BY h.at DESC"
@@ -87,6 +92,19 @@ def list_quarantined(
         return {row.id: row for row in map(_read_held, rows)}
 
     return list(tx.once("held", ids, read).values())
+
+
+def _all_if_few(tx: Transaction) -> Mapping[str, Held] | None:
+    """Return all rows of a space that `list_quarantined` knows, by id, read once in a snapshot; None if they are many.
+
+    Most spaces have few, and a verb asks for the rows of each of its lists.
+    """
+
+    def read(_: object) -> dict[str, list[Held]]:
+        return {"all": [_read_held(row) for row in tx.all(f"SELECT {_COLUMNS} {HELD} LIMIT {_FEW + 1}")]}
+
+    rows = tx.once("all held", ["all"], read)["all"]
+    return {row.id: row for row in rows} if len(rows) <= _FEW else None
 
 
 def may_have_attacks(tx: Transaction) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, Protocol, TypeVar
 
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.keyed_hash import keyed_hash
@@ -257,11 +257,22 @@ def in_home(
 class Transaction(HomeTransaction):
     """Runs statements on the rows of a space. `space` is the number of the space, 0 while it has no rows.
 
-    The subclass of each engine provides `files` and `index`. `epoch` is an SQL expression for a number higher than that
-    of any change that the store may have lost.
+    The subclass of each engine provides `files` and `index`, and may add `facts`: SQL expressions about the space.
+    `epoch` is an SQL expression for a number higher than that of any change that the store may have lost.
     """
 
     epoch = "0"
+    facts: ClassVar[Mapping[str, str]] = {
+        **{
+            table: f"(SELECT coalesce(max(id), 0) FROM {table} WHERE space = :space)"
+            for table in ("turn", "atom", "chunk", "tombstone")
+        },
+        "change": "coalesce((SELECT last FROM number WHERE space = :space AND kind = 'change'), 0)",
+        **{
+            f"any {table}": f"EXISTS (SELECT 1 FROM {table} WHERE space = :space)"
+            for table in ("held", "persona", "scene", "citation", "fact", "mention", "entity_name", "followed")
+        },
+    }
 
     files: Files
     index: Index
@@ -270,6 +281,27 @@ class Transaction(HomeTransaction):
         super().__init__(connection)
         self.name = name
         self.space: int = self.get("SELECT id FROM space WHERE name = ?", name) or 0
+
+    def newest(self, table: str) -> int:
+        """Return the highest number of the rows of a table in this space, or 0."""
+        return self.fact(table)
+
+    def last_change(self) -> int:
+        """Return the number of the last change of the space in the change feed, or 0."""
+        return self.fact("change")
+
+    def has_any(self, table: str) -> bool:
+        """Return whether the space has rows in a table; always True outside of a snapshot, where this takes a query."""
+        return self.known is None or bool(self.fact(f"any {table}"))
+
+    def fact(self, name: str) -> Any:
+        """Return the value of an expression in `facts`. A snapshot reads all of them together: verbs need most."""
+        known = {} if self.known is None else self.known.setdefault("fact", {})
+        if name not in known:
+            names = [name] if self.known is None else list(self.facts)
+            (row,) = self.all(f"SELECT {', '.join(self.facts[name] for name in names)}")
+            known.update(zip(names, row, strict=True))
+        return known[name]
 
     def next(self, kind: str, count: int = 1) -> int:
         """Allocate the next numbers for a kind of row in this space, and return the first of them.
@@ -329,9 +361,12 @@ class Transaction(HomeTransaction):
 
         A session that a purge has renamed is also found by its former name.
         """
+        return self.once("session", [name], self._read_sessions).get(name)
+
+    def _read_sessions(self, names: Sequence[str]) -> dict[str, int]:
         sql = "SELECT id FROM session WHERE space = :space AND name = ?"
-        number: int | None = self.get(sql, name)
-        return number if number is not None else self.get(sql, self.purged_name(name))
+        numbers = ((name, self.get(sql, name) or self.get(sql, self.purged_name(name))) for name in names)
+        return {name: number for name, number in numbers if number is not None}
 
     def purged_name(self, session: str) -> str:
         """Return the name that a purge gives to a session."""

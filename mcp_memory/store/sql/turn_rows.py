@@ -165,6 +165,7 @@ def _query_session(
             f" AND client_id IN ({marks(forms)})"
         )
         values += [session, *forms]
+    known = known or [f"SELECT NULL AS of_run, {', '.join(f'NULL AS {column}' for column in columns)}"]
     rows = tx.all(f"{latest}{state} LEFT JOIN ({' UNION ALL '.join(known)}) k ON 1 = 1", *values)
     number, position, last_turn, last_session, any_forgotten, may_have_attacks, undistilled_turns = rows[0][:7]
     turns = [
@@ -272,9 +273,11 @@ def insert(
     if not new:
         return []
     turns = [IncomingTurn(turn) for turn in new]
-    at = _read_session(tx, session, turns)
+    key = digests.key_of(tx) if any(turn.client_id is not None for turn in new) else None
+    ids = [_client_id(key, session, turn) for turn in turns]
+    at = _read_session(tx, session, [])
     with tx.together():
-        return _insert(tx, at, turns, ids=at.ids, now=now, statement=statement)
+        return _insert(tx, at, turns, ids=ids, now=now, statement=statement)
 
 
 def _insert(
@@ -571,6 +574,10 @@ def sessions(
 
 def project_of_session(tx: Transaction, session: str) -> str | None:
     """Return the project of a session; None if it is unknown."""
+    row = tx.one("SELECT id, project FROM session WHERE space = :space AND name = ?", session)
+    if row is not None:
+        tx.note_known("session", {session: row[0]})
+        return row[1]
     return tx.get("SELECT project FROM session WHERE space = :space AND id = ?", tx.session(session))
 
 

@@ -17,6 +17,7 @@ from mcp_memory.store.forgetting import Purge, Purged
 from mcp_memory.store.purge_search import Traces
 from mcp_memory.store.sql import exporting, moving, page_rows, word_index
 from mcp_memory.store.sql.postings import CommonTerms
+from mcp_memory.store.sql.row_counts import RowCounts
 from mcp_memory.store.sql.transaction import HomeTransaction, in_home
 from mcp_memory.store.sqlite import checks, copies
 from mcp_memory.store.sqlite.database import Database, translate_errors
@@ -25,7 +26,7 @@ from mcp_memory.store.sqlite.migrations import SCHEMA, is_unfinished
 from mcp_memory.store.sqlite.transaction import SqliteTransaction, in_space
 from mcp_memory.store.sqlite.upkeep import compaction, purging, repair, snapshots
 from mcp_memory.store.turn_metadata import TurnMetadata
-from mcp_memory.store.values import Filters, IndexProgress, Layer, Posting, Scored, Totals, Vectors
+from mcp_memory.store.values import Filters, IndexProgress, Layer, NearestQuery, Posting, Scored, Totals, Vectors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -56,7 +57,7 @@ class SQLiteStore:
         self._db = database
         self._common = CommonTerms()
         self._outlines = outlines.Outlines()
-        self._totals = outlines.TotalsCache(self._outlines)
+        self._counts = RowCounts()
         self._seen = vectors.Seen()
 
     def folder(self, space: str) -> Path:
@@ -124,7 +125,9 @@ class SQLiteStore:
     # search
 
     def totals(self, space: str, layer: Layer) -> Totals:
-        return self.read(space, self._totals.of, layer)
+        if layer == "turn":
+            return self.read(space, self._outlines.totals)
+        return self.read(space, self._counts.totals, layer)
 
     def postings(
         self, space: str, layer: Layer, query_terms: Sequence[str], *, filters: Filters, also: Sequence[str] = ()
@@ -144,7 +147,17 @@ class SQLiteStore:
         return self.read(space, self._outlines.of, rows, filters=filters, reach=reach)
 
     def nearest(self, space: str, layer: Layer, query: Vectors, *, filters: Filters, limit: int) -> list[Scored]:
-        return self.read(space, vectors.nearest, layer, query, filters=filters, limit=limit, outlines=self._outlines)
+        (hits,) = self.nearest_to_each(space, layer, [NearestQuery(query, filters, limit)])
+        return hits
+
+    def nearest_to_each(self, space: str, layer: Layer, queries: Sequence[NearestQuery]) -> list[list[Scored]]:
+        def nearest(tx: SqliteTransaction) -> list[list[Scored]]:
+            return [
+                vectors.nearest(tx, layer, of, filters=filters, limit=limit, outlines=self._outlines)
+                for of, filters, limit in queries
+            ]
+
+        return self.read(space, nearest)
 
     def vectors_of(
         self, space: str, layer: Layer, ids: Sequence[str], identity: str
@@ -223,6 +236,10 @@ class SQLiteStore:
 
     def not_ready(self, *, try_commit: bool = False) -> str | None:
         self.read_home(lambda tx: tx.get("SELECT count(*) FROM home"))
+        return None
+
+    @property
+    def write_problem(self) -> str | None:
         return None
 
     def schema(self) -> str:

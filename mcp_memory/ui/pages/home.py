@@ -280,8 +280,8 @@ def _known_problems(view: View, status: dict[str, Any]) -> Iterator[Element]:
         yield ui.note(t("health.failed", stage=work["stage"], count=work["attempts"]), " ", error, kind="warn")
     if embedding["error"]:
         yield ui.note(t("health.embedding"), " ", ui.memory_text(embedding["error"]), kind="warn")
-    if status["not_ready"]:
-        yield ui.note(ui.memory_text(status["not_ready"]), kind="bad")
+    if status["write_problem"]:
+        yield ui.note(ui.memory_text(status["write_problem"]), kind="bad")
     if status["damaged"]:
         yield ui.note(t("health.damaged"), " ", ui.memory_text(status["damaged"][0]), kind="bad")
     if status["set_aside"] and view.is_owner:
@@ -360,7 +360,8 @@ def _connected(status: dict[str, Any]) -> Element:
 def _versions(view: View, status: dict[str, Any]) -> Element:
     embedding, tokenizer = status["embedding"], status["tokenizer"]
     in_files = view.is_owner and view.memory.has_files
-    embedded = t("versions.embedded", rows=ui.count(embedding["embedded"]), total=ui.count(embedding["total"]))
+    rows = t("versions.embedded", rows=ui.count(embedding["embedded"]), total=ui.count(embedding["total"]))
+    embedder = embedding["model"] or t("shared.none")
     exact = t("versions.exact") if tokenizer["exact"] else t("versions.estimated")
     return ui.section(
         t("versions.title"),
@@ -371,7 +372,7 @@ def _versions(view: View, status: dict[str, Any]) -> Element:
                 (t("versions.place"), ui.memory_text(status["home"], tag="code") if in_files else None),
                 (t("versions.store"), ui.memory_text(status["store"], tag="code") if view.is_owner else None),
                 (t("versions.model"), ui.memory_text(status["model"]["name"] or t("versions.no_model"))),
-                (t("versions.embedder"), f"{embedding['model'] or t('shared.none')} · {embedded}"),
+                (t("versions.embedder"), f"{embedder} · {rows}" if view.is_owner else embedder),  # rows of all spaces
                 (t("versions.tokenizer"), f"{tokenizer['name']} · {exact}"),
             )
         ),

@@ -2,9 +2,6 @@
 
 Turns are appended and never change, so cached columns stay valid; only the forgotten turns are queried each time.
 Columns are read from a covering index, `turn_outline`: 5 MB per 100,000 turns, without the texts.
-
-The totals of each layer, such as its number of rows, are cached too; the rarity of terms is computed from them. Each
-space has its own totals, because otherwise the rows of a space would change the scores of another.
 """
 
 from __future__ import annotations
@@ -17,7 +14,7 @@ from mcp_memory.core.lru import LRU
 from mcp_memory.store.sql.transaction import Transaction, to_ms
 from mcp_memory.store.sqlite.migrations import OUTLINE_ASKS, OUTLINE_SIZE
 from mcp_memory.store.turn_metadata import TurnMetadata
-from mcp_memory.store.values import Filters, Layer, Totals
+from mcp_memory.store.values import Filters, Totals
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,7 +26,6 @@ if TYPE_CHECKING:
 _ROLES: tuple[Role, ...] = ("user", "assistant", "system", "tool")
 _MOST_TURNS = 2_000_000  # in the columns of all spaces: 100 MB
 _FEWEST = 8_000  # turns that a smaller space counts as, so that there are 250 spaces at most
-_MOST_TOTALS = 1_000
 _A_FEW = 2_000  # new turns that are merged into cached columns; with more, all turns are read again
 
 
@@ -116,7 +112,7 @@ def _around(columns: _Columns, places: NDArray[np.int64], reach: int) -> NDArray
 
 
 def _refresh(tx: Transaction, cached: _Columns | None) -> _Columns:
-    newest: int = tx.get("SELECT coalesce(max(id), 0) FROM turn WHERE space = :space")
+    newest = tx.newest("turn")
     if cached is not None and newest <= cached.upto:  # `newest` is lower if another reader has a later snapshot
         return cached
     if cached is None or newest - cached.upto > _A_FEW:
@@ -245,22 +241,3 @@ def _which_pass(
         those = [code for code, (role, _) in columns.who.items() if role == filters.role]
         passes &= np.isin(columns.speakers[places], those)
     return passes
-
-
-class TotalsCache:
-    """The cache of row counts, one per store; kept until a change, because counting reads all rows of a space."""
-
-    def __init__(self, outlines: Outlines) -> None:
-        self._outlines = outlines
-        self._known = LRU[tuple[Layer, int], tuple[tuple[int, int], Totals]](_MOST_TOTALS)
-
-    def of(self, tx: Transaction, layer: Layer) -> Totals:
-        if layer == "turn":
-            return self._outlines.totals(tx)
-        newest = f"SELECT coalesce(max(id), 0) FROM {layer} WHERE space = :space"
-        state = tx.last("change"), tx.get(newest)
-        cached = self._known.get((layer, tx.space))
-        if cached is None or cached[0] != state:
-            counted = tx.get(f"SELECT count(*) FROM {layer} WHERE space = :space")
-            cached = self._known.put((layer, tx.space), (state, Totals(rows=counted, newest=state[1])))
-        return cached[1]

@@ -91,7 +91,12 @@ class _FtsRows:
             f" ORDER BY rowid DESC LIMIT {COMMON}"
         )
         within = *span(self._tx.space), *values
-        return [np.array(self._tx.column(sql, quote_term(term), *within), np.int64) for term in terms]
+
+        def read(new_terms: Sequence[str]) -> dict[str, NDArray[np.int64]]:
+            return {term: np.array(self._tx.column(sql, quote_term(term), *within), np.int64) for term in new_terms}
+
+        rows = self._tx.once(f"{self._layer} rows {condition} {values}", terms, read)
+        return [rows[term] for term in terms]
 
     def newest(self) -> int:
-        return self._tx.get(f"SELECT max(id) FROM {self._layer} WHERE space = :space")
+        return self._tx.newest(self._layer)
