@@ -106,13 +106,15 @@ _OF_THE_SPACE = {
 
 
 def visible_status(status: dict[str, Any], grant: Grant) -> dict[str, Any]:
-    """Return the part of the status a client may see: that of its space, whatever its right.
+    """Return the part of the status a client may see: its space and, with the right admin, the models and their costs.
 
-    Names, sizes and sums of the home, which other spaces are part of, are for the owner only.
+    Names and sizes of the home, which other spaces are part of, are for the owner only. Who may administer a space may
+    pause the models, which all spaces share.
     """
     if grant.is_owner:
         return status
-    return {name: value for name, value in status.items() if name in _OF_THE_SPACE}
+    visible = _OF_THE_SPACE | {"model"} if grant.allows("admin") else _OF_THE_SPACE
+    return {name: value for name, value in status.items() if name in visible}
 
 
 _LOCAL_HOSTS = ("127.0.0.1", "localhost", "[::1]")

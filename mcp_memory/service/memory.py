@@ -153,6 +153,7 @@ def _build(
     from mcp_memory.longterm.search.search import Search
     from mcp_memory.models.embed.factory import make_embedder
     from mcp_memory.models.metered import MeteredModel, make_llm, make_llms_by_purpose
+    from mcp_memory.service.grouped_writes import GroupedWrites
     from mcp_memory.service.indexing import Indexing
     from mcp_memory.service.recall_log import RecallLog
     from mcp_memory.service.scheduler import Scheduler
@@ -213,6 +214,7 @@ def _build(
         now=now,
         process=process,
         recall_log=RecallLog(store),
+        appends=GroupedWrites(store),
     )
 
 

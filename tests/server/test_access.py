@@ -553,17 +553,19 @@ def test_a_request_that_came_past_the_door_is_refused() -> None:
     assert grant_of_request(None) is OWNER
 
 
-def test_names_and_sums_of_the_home_are_in_the_owners_status_alone() -> None:
+def test_names_and_sizes_of_the_home_are_the_owners_and_the_costs_of_models_an_admins() -> None:
     status: dict[str, Any] = {
         "home": "/x",
         "spaces": ["a", "b"],
         "counts": {},
         "model": {},
+        "disk": {},
+        "embedding": {},
         "tokens": [],
         "connected": [],
     }
     assert visible_status(status, OWNER) == status
-    assert visible_status(status, Grant(right="admin")) == {"counts": {}}
+    assert visible_status(status, Grant(right="admin")) == {"counts": {}, "model": {}}
     assert visible_status(status, Grant(right="read")) == {"counts": {}}
 
 

@@ -98,6 +98,6 @@ def test_caches_of_spaces_stay_bounded(home: Path) -> None:
             store.write(f"s{number}", turn_rows.append, "s", turn_rows.prepare([user(f"word{number}")]), now=NOW)
             assert store.totals(f"s{number}", "turn").rows == 1
             assert store.totals(f"s{number}", "atom").rows == 0
-        for cache, most in ((store._outlines._known, 250), (store._totals._known, 1_000)):  # pyright: ignore[reportPrivateUsage]
+        for cache, most in ((store._outlines._known, 250), (store._counts._known, 1_000)):  # pyright: ignore[reportPrivateUsage]
             assert len(cache) <= most
         assert store.totals("s0", "turn").rows == 1  # read again

@@ -455,6 +455,9 @@ def test_a_server_without_the_key_of_its_user_does_not_start(url: str) -> None:
 def test_the_owner_needs_no_setting(url: str) -> None:
     with closing(open_store(as_owner(url))) as store:
         assert store.read_home(home_rows.spaces) == []
+        assert any("owns the tables" in problem for problem in store.problems())
+    with closing(open_store(as_server(url), key=KEY)) as store:
+        assert store.problems() == []
 
 
 def test_a_key_is_changed_while_servers_run(url: str) -> None:

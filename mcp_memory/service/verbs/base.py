@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from mcp_memory.longterm.search.rerank import Rerank
     from mcp_memory.longterm.search.search import Search
     from mcp_memory.models.metered import MeteredModel
+    from mcp_memory.service.grouped_writes import GroupedWrites
     from mcp_memory.service.indexing import Indexing
     from mcp_memory.service.recall_log import RecallLog
     from mcp_memory.service.scheduler import Scheduler
@@ -159,6 +160,7 @@ class Parts:
     now: Callable[[], datetime]
     process: ProcessNote | None
     recall_log: RecallLog
+    appends: GroupedWrites
     contexts: RecalledContexts = field(default_factory=RecalledContexts)
     attacked_spaces: set[str] = field(default_factory=set[str])
     """Spaces in which this process has seen that they may have the text of an attack."""

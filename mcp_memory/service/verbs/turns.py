@@ -53,16 +53,16 @@ class TurnVerbs(Verbs):
 
         def append(has_attacks: bool) -> Appended:
             judged = flag_turns(self._store, self.space, turns, has_attacks=has_attacks)
-            return self._store.write(
-                self.space,
+            work = partial(
                 turn_rows.append,
-                session,
-                turn_rows.prepare(judged),
+                session=session,
+                new=turn_rows.prepare(judged),
                 now=self._parts.now(),
                 earlier=earlier,
                 needs_history=not has_attacks,
                 is_counting=self._parts.model is None,
             )
+            return self._parts.appends.write(self.space, work)
 
         attacked = self._parts.attacked_spaces
         if self.space not in attacked:

@@ -54,7 +54,7 @@ CALL_SECONDS = 10.0
 _PROBE_SECONDS = 2.0
 _CONNECTIONS = 10
 _FOR_READS = 2  # of them, which remain while commits wait for a standby
-_WAIT = 2.0  # seconds for a connection while all are in use
+_WAIT = 5.0  # seconds for a connection while all are in use: a verb that reads has one until it has its answer
 _PAUSES = (0.0, 0.1, 0.2, 0.4, 0.8, 0.8)  # seconds before each retry, varied at random by up to 50 %
 _SHORTEST_TRY = 1.0  # seconds
 

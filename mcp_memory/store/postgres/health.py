@@ -14,8 +14,8 @@ from mcp_memory.store.postgres import migrations
 from mcp_memory.store.postgres.deadlines import TimedConnection
 
 _ABOVE = (
-    "The user of the database is a superuser or may bypass row-level security, so only our own queries separate the"
-    " spaces. Connect as a plain user; `mcp-memory migrate --grant USER` grants it the tables."
+    "The user of the database owns the tables, is a superuser or may bypass row-level security, so only our own queries"
+    " separate the spaces. Connect as a plain user; `mcp-memory migrate --grant USER` grants it the tables."
 )
 _NOT_FLUSHED = (
     "synchronous_commit is off: a crash of the server may lose writes that were acknowledged. Set it to on for the"
@@ -46,7 +46,9 @@ _COMMIT = "SELECT pg_logical_emit_message(true, 'mcp-memory', ''), set_config('c
 def setting_problems(con: psycopg.Connection[Any]) -> list[str]:
     """Return the settings of the server that risk the loss or exposure of data."""
     row = con.execute(
-        "SELECT rolsuper OR rolbypassrls, current_setting('synchronous_commit') = 'off',"
+        "SELECT rolbypassrls"
+        " OR pg_has_role((SELECT relowner FROM pg_class WHERE oid = 'migration'::regclass), 'MEMBER'),"
+        " current_setting('synchronous_commit') = 'off',"
         " current_setting('synchronous_standby_names') = ''"
         " AND EXISTS (SELECT 1 FROM pg_stat_replication WHERE application_name <> 'pg_basebackup')"
         " FROM pg_roles WHERE rolname = current_user"

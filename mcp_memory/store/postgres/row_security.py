@@ -99,7 +99,7 @@ _ENTER = f"""
             SELECT max(min_reader), max(min_writer), max(name) INTO reader, writer, newest FROM migration;
             IF version < reader THEN
                 RAISE '%', newest USING ERRCODE = '{TOO_OLD_TO_READ}';
-            ELSIF version < writer AND purpose <> 'read' THEN
+            ELSIF version < writer AND purpose IS DISTINCT FROM 'read' THEN
                 RAISE '%', newest USING ERRCODE = '{TOO_OLD_TO_WRITE}';
             END IF;
             id := coalesce(id, 0);
@@ -171,6 +171,7 @@ _POLICIES = f"""
     CREATE FUNCTION keep_to_all_spaces(name text) RETURNS void LANGUAGE plpgsql AS $$
         BEGIN
             EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', name);
+            EXECUTE format('DROP POLICY IF EXISTS of_all ON %I', name);
             EXECUTE format('CREATE POLICY of_all ON %I USING ((SELECT current_space()) = -1)', name);
         END $$;
 """
@@ -224,7 +225,10 @@ def contract(con: Connection) -> None:
     con.execute(_PIN_PATH)
     for statements in (_SIGNED_SPACE, _ENTER.format(proven=_PROVEN, sign=_SIGN), _SHARED):
         con.execute(statements.encode())
-    con.execute("SELECT keep_to_space(tablename) FROM pg_policies WHERE policyname = 'of_space'")
+    con.execute(
+        "SELECT keep_to_space(tablename) FROM pg_policies"
+        " WHERE policyname = 'of_space' AND schemaname = current_schema()"
+    )
     for table in (*(table.name for table in schema.tables() if "space" not in table.columns), "object_folder"):
         con.execute("SELECT keep_to_all_spaces(%s)", (table,))
     for layer in _LAYERS:  # not forced, so that the functions of the owner can use the index

@@ -79,9 +79,9 @@ _TERMS = """
     CREATE INDEX {layer}_terms_keys ON {layer}_terms USING gin (keys) WITH (fastupdate = off);
     CREATE INDEX {layer}_terms_version ON {layer}_terms (version);
 """
-# `keep_to_space` hides the rows of a table from transactions on other spaces, the owner's included. The tables of terms
-# need none: they hold keys and numbers, and a filter on each row would slow their index down. The SELECTs in the policy
-# are computed once for a query; without them it takes as long as to score a vector, for each row. The tables of a
+# `keep_to_space` hides the rows of a table from transactions on other spaces, the owner's included; `row_security` has
+# its later form, those of the functions below, and the policies of the tables of terms. The SELECTs in the policy are
+# computed once for a query; without them it takes as long as to score a vector, for each row. The tables of a
 # model's vectors are made when it first embeds, and for a space when it has many (`vectors`), by a server whose user
 # may create nothing: those functions run as the owner.
 _FUNCTIONS = f"""

@@ -1,7 +1,7 @@
 """Savings: the tokens saved and spent, in total, by day and by session; the calls to language models.
 
 Totals are those of `Memory.status()`; all days together add up to them. The ledger of models covers the whole home, so
-only the owner sees it.
+only readers with the right to administer see it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ async def savings(view: View) -> Page:
     days = await view.memory.savings_by_day(days=span)
     sessions = await view.memory.savings_by_session(days=span)
     sessions_with_pages = await _sessions_with_pages(view, sessions)
-    knows_models = view.is_owner
+    knows_models = view.is_owner or view.right == "admin"
     return Page(
         title=t("savings.title"),
         here="savings",
