@@ -5,6 +5,7 @@ A message names the database by its host, port and name: never the URL, which ma
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator
 from contextlib import contextmanager
 
@@ -37,6 +38,10 @@ _CONNECTING = {  # what the server says when it refuses a connection, which has 
     'role "': "Create the user, or name another user in MCP_MEMORY_STORE.",
     'database "': f"Create it with `{CREATE} NAME`, or name another database in MCP_MEMORY_STORE.",
 }
+_ATTEMPT = re.compile(
+    r"^- host: '([^']*)', port: '?(\d+)'?, hostaddr: (?:'[^']*'|None): (?:.* failed: )?(.+)$", re.MULTILINE
+)
+"""A line of psycopg's message when all of several hosts have failed."""
 _REACHED = "Check that the server runs and that MCP_MEMORY_STORE names it."
 
 
@@ -141,8 +146,9 @@ def _error_for(error: psycopg.Error, name: str, timeout: float, nothing: str) ->
 
 
 def reason_of(error: psycopg.Error) -> str:
-    """Return what the server said, in a line of at most 200 characters."""
-    return " ".join(str(error).split("\n", 1)[0].split())[:200]
+    """Return what the server said, or each of several hosts, in a line of at most 200 characters."""
+    attempts = [f"{host}:{port} {reason}" for host, port, reason in _ATTEMPT.findall(str(error))]
+    return " ".join(("; ".join(attempts) or str(error).split("\n", 1)[0]).split())[:200]
 
 
 def name_of(url: str) -> str:
