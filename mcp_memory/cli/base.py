@@ -286,7 +286,8 @@ def settings() -> Settings:
     require_home(effective)
     audit.set_up(effective.audit_log)
     ctx = click.get_current_context()
-    ctx.meta[_USED] = {"verb": " ".join(ctx.command_path.split()[1:]), "space": effective.space}
+    space = ctx.params.get("space_name", effective.space)
+    ctx.meta[_USED] = {"verb": " ".join(ctx.command_path.split()[1:]), "space": space}
     return effective
 
 

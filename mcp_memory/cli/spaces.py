@@ -71,22 +71,24 @@ def _policy_texts(policies: list[Policy]) -> Iterator[str]:
 
 
 @space.command()
-@click.argument("name")
+@click.argument("space_name", metavar="NAME")
 @as_json
 @memory_options
-def create(name: str) -> None:
+def create(space_name: str) -> None:
     """Create an empty space.
 
     \b
     mcp-memory space create work
     """
-    is_new = ask_new_home(lambda memory: memory.create_space(name))
-    shown = escape_controls(name)
-    print_answer({"space": name, "created": is_new}, f"Created {shown}." if is_new else f"{shown} exists already.")
+    is_new = ask_new_home(lambda memory: memory.create_space(space_name))
+    shown = escape_controls(space_name)
+    print_answer(
+        {"space": space_name, "created": is_new}, f"Created {shown}." if is_new else f"{shown} exists already."
+    )
 
 
 @space.command()
-@click.argument("name")
+@click.argument("space_name", metavar="NAME")
 @click.option("--turns", metavar="NUMBER", help="Most turns that it may hold, forgotten ones included.")
 @click.option("--bytes", "size", metavar="SIZE", help="Most text and tool results that it may hold: 500MB, 2GB.")
 @click.option("--tokens", metavar="NUMBER", help="Most tokens of model calls in a month.")
@@ -94,7 +96,9 @@ def create(name: str) -> None:
 @click.option("--off", is_flag=True, help="Remove all quotas; a single one is removed by --turns off.")
 @as_json
 @memory_options
-def quota(name: str, turns: str | None, size: str | None, tokens: str | None, cost: str | None, off: bool) -> None:
+def quota(
+    space_name: str, turns: str | None, size: str | None, tokens: str | None, cost: str | None, off: bool
+) -> None:
     """Limit a space, or show its limits.
 
     A call that would exceed the turns or bytes stores nothing and gets an error. Forgotten rows count until they are
@@ -112,11 +116,11 @@ def quota(name: str, turns: str | None, size: str | None, tokens: str | None, co
     if off:
         most = dict.fromkeys(given)
     if most:
-        quotas = ask_new_home(lambda memory: memory.set_quotas(name, most))
+        quotas = ask_new_home(lambda memory: memory.set_quotas(space_name, most))
     else:
-        quotas = ask_new_home(lambda memory: memory.space_summary(name)).quotas
-    lines = [f"{escape_controls(name)}: {text}" for text in _quota_texts(quotas)]
-    print_answer([asdict(quota) for quota in quotas], lines or f"{escape_controls(name)} has no quota.")
+        quotas = ask_new_home(lambda memory: memory.space_summary(space_name)).quotas
+    lines = [f"{escape_controls(space_name)}: {text}" for text in _quota_texts(quotas)]
+    print_answer([asdict(quota) for quota in quotas], lines or f"{escape_controls(space_name)} has no quota.")
 
 
 def _amount(what: str, text: str) -> int | None:
@@ -131,14 +135,14 @@ def _amount(what: str, text: str) -> int | None:
 
 
 @space.command()
-@click.argument("name")
+@click.argument("space_name", metavar="NAME")
 @click.option("--turns", metavar="TIME", help="Forget turns that are older: 365d, 1y.")
 @click.option("--results", metavar="TIME", help="Forget tool results that are older.")
 @click.option("--purge-after", metavar="TIME", help="Erase what this forgot, this long afterwards.")
 @click.option("--off", is_flag=True, help="Keep everything.")
 @as_json
 @memory_options
-def retention(name: str, turns: str | None, results: str | None, purge_after: str | None, off: bool) -> None:
+def retention(space_name: str, turns: str | None, results: str | None, purge_after: str | None, off: bool) -> None:
     """Set how long a space keeps turns and results, or show it.
 
     Servers apply it once a day. `mcp-memory retention` says more, and can apply it now.
@@ -148,19 +152,19 @@ def retention(name: str, turns: str | None, results: str | None, purge_after: st
     """
     days = retention_days(turns, results, purge_after, off=off)
     if days:
-        policies = ask_new_home(lambda memory: memory.set_space_retention(name, days))
+        policies = ask_new_home(lambda memory: memory.set_space_retention(space_name, days))
     else:
-        policies = ask_new_home(lambda memory: memory.space_summary(name)).retention
-    lines = [f"{escape_controls(name)}: {text}" for text in _policy_texts(policies)]
-    print_answer([asdict(policy) for policy in policies], lines or f"{escape_controls(name)} keeps everything.")
+        policies = ask_new_home(lambda memory: memory.space_summary(space_name)).retention
+    lines = [f"{escape_controls(space_name)}: {text}" for text in _policy_texts(policies)]
+    print_answer([asdict(policy) for policy in policies], lines or f"{escape_controls(space_name)} keeps everything.")
 
 
 @space.command()
-@click.argument("name")
+@click.argument("space_name", metavar="NAME")
 @click.option("--yes", is_flag=True, help="Delete it. Without this, only say what would be deleted.")
 @as_json
 @memory_options
-def delete(name: str, yes: bool) -> None:
+def delete(space_name: str, yes: bool) -> None:
     """Delete a space with everything in it, for good.
 
     Tokens that open no other space are revoked. Export it first if anything may be needed again: `mcp-memory export`.
@@ -171,9 +175,9 @@ def delete(name: str, yes: bool) -> None:
     mcp-memory space delete work --yes
     """
     if not yes:
-        summary = ask_new_home(lambda memory: memory.space_summary(name))
-        what = f"{escape_controls(name)} has stored {plural(summary.turns, 'turn')}"
+        summary = ask_new_home(lambda memory: memory.space_summary(space_name))
+        what = f"{escape_controls(space_name)} has stored {plural(summary.turns, 'turn')}"
         raise Refused(f"Nothing was deleted: {what}. To delete it with everything in it, repeat this with --yes.")
-    done = ask_new_home(lambda memory: memory.delete_space(name))
+    done = ask_new_home(lambda memory: memory.delete_space(space_name))
     revoked = f" Revoked tokens: {escape_controls(', '.join(done.revoked))}." if done.revoked else ""
     print_answer(asdict(done), f"Deleted {escape_controls(done.name)}.{revoked}")

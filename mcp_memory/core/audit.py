@@ -13,7 +13,6 @@ import json
 import logging
 import os
 import re
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
@@ -32,12 +31,13 @@ STDERR = "stderr"
 MOST_IDS = 100
 _FAILURES = Counter("mcp_memory_audit_failures_total", "Lines of the audit log that could not be written.")
 _ID = re.compile(
-    rf"(?:{re.escape(MARK)})?(?:[tawx][1-9]\d{{0,17}}|r-[0-9a-f]{{12,64}}(?::\d+(?:-\d+)?)?|\d{{3,6}}(?:-[NF]\d{{1,6}})?)",
+    rf"(?:{re.escape(MARK)})?(?:[tawx][1-9]\d{{0,17}}|r-[0-9a-f]{{12,64}}(?::\d+(?:-\d+)?)?|\d{{3,6}}(?:-[NF]\d{{1,6}})?|[0-9a-f]{{8}})",
     re.ASCII,
 )
+"""Ids of turns, statements, jobs, tombstones, results, canvases and their nodes, and tokens."""
 _ID_FIELDS = {
     *("id", "ids", "stored", "ref", "refs", "node", "nodes", "canvas", "tombstone", "tombstones", "undo", "work_id"),
-    *("supersedes", "cites", "after", "along", "also", "at", "evidence", "number", "contradicting", "unsure"),
+    *("supersedes", "cites", "after", "along", "also", "at", "evidence", "number", "contradicting", "unsure", "which"),
 }
 
 
@@ -78,7 +78,8 @@ class AuditLog:
     def _open(self) -> IO[bytes]:
         """Return the file, opened anew if another file or none has its name now."""
         if self._path is None:
-            return sys.stderr.buffer
+            self._file = self._file or open(2, "ab", closefd=False)  # noqa: SIM115 - kept open
+            return self._file
         if self._file is not None:
             opened = os.fstat(self._file.fileno())
             try:

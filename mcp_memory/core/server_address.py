@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from mcp_memory.core.config_file import PREFIX
-from mcp_memory.core.errors import InvalidInput, Refused
+from mcp_memory.core.errors import InvalidInput, ServerRefused
 from mcp_memory.core.paths import absolute_path
 from mcp_memory.core.private_files import make_folder, replace_private
 from mcp_memory.core.regular_files import read_regular
@@ -32,6 +32,7 @@ _EXAMPLE = "https://memory.example.com/mcp"
 _LOOPBACK = re.compile(r"localhost|127(?:\.\d{1,3}){3}|::1")
 _TOKEN = re.compile(r"[\x21-\x7e]+")
 _MAX_TOKEN = 10_000
+_UNUSABLE = "the token for the server cannot be used"
 _TRUE = ("1", "true", "t", "yes", "y", "on")
 
 
@@ -128,26 +129,28 @@ class ServerAccess:
         return f"{self.address.path}?{query}" if query else self.address.path
 
     def headers(self) -> dict[str, str]:
-        """Return the header with the token. Raises Refused as `token` does."""
+        """Return the header with the token. Raises ServerRefused as `token` does."""
         return {"Authorization": f"Bearer {self.token()}"}
 
     def token(self) -> str:
-        """Return the token, read again at each call. Raises Refused if there is none, or if it cannot be read."""
+        """Return the token, read again at each call. Raises ServerRefused if there is none, or if it cannot be read."""
         file = self.token_file
         try:
             token = self.given_token or read_regular(file, _MAX_TOKEN).decode("ascii", "replace").strip()
         except FileNotFoundError:
-            raise Refused(
+            text = (
                 f"There is no token for {self.address.url}. Set MCP_MEMORY_SERVER_TOKEN, or put it into {file}; "
                 "`mcp-memory install CLIENT --server URL` does that."
-            ) from None
+            )
+            raise ServerRefused(text, "there is no token for the server") from None
         except OSError as error:
-            raise Refused(f"The token in {file} cannot be read: {error.strerror}.") from None
+            raise ServerRefused(f"The token in {file} cannot be read: {error.strerror}.", _UNUSABLE) from None
         if not _TOKEN.fullmatch(token):
             where = "MCP_MEMORY_SERVER_TOKEN" if self.given_token else file
-            raise Refused(f"{where} does not contain a token: one line of letters, digits and signs.")
+            raise ServerRefused(f"{where} does not contain a token: one line of letters, digits and signs.", _UNUSABLE)
         if not self.given_token and os.name != "nt" and file.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-            raise Refused(f"Other users of this machine can read {file}. Make it yours alone: chmod 600 {file}")
+            text = f"Other users of this machine can read {file}. Make it yours alone: chmod 600 {file}"
+            raise ServerRefused(text, _UNUSABLE)
         return token
 
     def save_token(self, token: str) -> None:

@@ -237,6 +237,8 @@ class MemoryServer(MCPServer[None]):
             meta = (context and context.request_context.meta) or {}
             result = await tool.call(partial(self._memory_for_call, context), arguments, meta)
             request.ids = (*request.ids, *ids_in(result.structured_content))
+            if tool.right == "operator":
+                request.space = arguments.get("space", request.space)
             return result
         except McpMemoryError as error:
             request.fail(error)

@@ -212,6 +212,10 @@ class EmbeddedStore(Store, Protocol):
         """Return the folder of a space's files."""
         ...
 
+    def remove_folder(self, space: str, /) -> None:
+        """Delete the folder of a space, and what the database notes of its files. Used when the space is deleted."""
+        ...
+
     def kept_beside(self, space: str, /) -> list[Path]:
         """Return the line files that were renamed before they were rewritten from the database.
 

@@ -87,7 +87,7 @@ def test_commands_ask_the_server(server: TeamServer, run: Run, use: Callable[[st
         (("doctor", "--repair"), "works on the files of a memory"),
         (("purge", "--all", "--yes"), "This runs on the server"),
         (("forget", "t1"), "needs the right admin"),
-        (("token", "list"), "This runs on the server"),
+        (("token", "list"), "needs the right operator"),
         (("ui",), "The pages of this memory are on its server: open http://127.0.0.1"),
         (("serve", "--transport", "http"), "`server` is set"),
         (("import", "--project", "."), "they stay on it"),

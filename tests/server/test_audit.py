@@ -107,6 +107,19 @@ async def test_calls_over_stdio_are_those_of_the_user_of_this_machine(tmp_path: 
     }
 
 
+async def test_the_space_that_an_operator_works_on_is_in_the_log(tmp_path: Path, log: Path) -> None:
+    async with served(settings_of(tmp_path)) as (url, server):
+        _, text = await (await server.memory.get()).create_token("ops", right="operator")
+        async with bearer(text) as http, Client(streamable_http_client(f"{url}/mcp", http_client=http)) as client:
+            await client.call_tool("verb.create_space", {"space": "team"})
+            assert (last(log)["verb"], last(log)["space"]) == ("verb.create_space", "team")
+            made = answer_of(await client.call_tool("verb.create_token", {"name": CANARY, "spaces": ["team"]}))
+            assert (last(log)["verb"], last(log)["ids"]) == ("verb.create_token", [made["result"][0]["id"]])
+            await client.call_tool("verb.delete_space", {"space": CANARY})
+            assert (last(log)["outcome"], last(log)["space"]) == ("NotFound", "default")
+    assert CANARY not in log.read_text()
+
+
 async def test_pages_and_their_actions_are_in_the_log(home: Path, log: Path) -> None:
     async with browsing(home) as browser:
         assert (await browser.do("remember", text=CANARY, kind="persona")).status_code == 303
@@ -139,17 +152,21 @@ def test_commands_are_in_the_log_with_their_outcome(tmp_path: Path) -> None:
         assert run("token", "revoke", "nobody") == 1
         assert run("forget", "a1", "--reason", CANARY) == 0
         assert run("recall", CANARY) == 1
+        assert run("space", "delete", "work", "--yes") == 1
         assert run("--help") == 0
     finally:
         audit.set_up(None)
     assert CANARY not in log.read_text()
+    token = lines_of(log)[1]["ids"][0]
+    assert re.fullmatch("[0-9a-f]{8}", token)
     found = [(line["verb"], line["outcome"], line["space"], line["ids"][:1]) for line in lines_of(log)]
     assert found == [
         ("remember", "ok", "default", ["a1"]),
-        ("token create", "ok", "work", []),
+        ("token create", "ok", "work", [token]),
         ("token revoke", "NotFound", "default", []),
         ("forget", "ok", "default", ["a1"]),
         ("recall", "NotFound", "default", []),
+        ("space delete", "NotFound", "work", []),
     ]
 
 

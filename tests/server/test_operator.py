@@ -97,7 +97,7 @@ async def test_a_program_calls_the_same_verbs_over_mcp(server: tuple[str, Memory
     _, operator = await memory.create_token("ops", right="operator")
     _, writer = await memory.create_token("bot", right="admin")
     async with bearer(operator) as http, Client(streamable_http_client(f"{url}/mcp", http_client=http)) as client:
-        made = answer_of(await client.call_tool("verb.create_space", {"name": "team"}))
+        made = answer_of(await client.call_tool("verb.create_space", {"space": "team"}))
         assert made == {"result": True}
         listed = answer_of(await client.call_tool("verb.space_summaries", {}))
         assert [row["name"] for row in listed["result"]] == ["team"]

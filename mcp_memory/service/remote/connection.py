@@ -3,8 +3,9 @@
 Standard library only: a hook that has to ask the server itself has a second for everything.
 
 A request that fails raises ServerAway if a later one may succeed (no connection, a time limit, an error of the server),
-and ServerRefused if the server does not accept it (the token, its rights, an older version). After a time limit the
-server is left alone for half a minute: each request fails at once, so that nobody waits again and again.
+and ServerRefused if there is no token, or the server does not accept it (the token, its rights, an older version).
+After a time limit the server is left alone for half a minute: each request fails at once, so that nobody waits again
+and again.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class ServerConnection:
     def call(self, verb: str, arguments: Mapping[str, Any], *, timeout: float = TIMEOUT_S) -> Any:
         """Call a verb with JSON arguments and return its JSON answer. Blocks for at most about `timeout` seconds.
 
-        Raises the server's own errors, ServerAway and ServerRefused as the module says, and Refused without a token.
+        Raises the server's own errors, and ServerAway and ServerRefused as the module says.
         """
         if time.monotonic() < self._rests_until:
             text = f"{self._name} did not answer a moment ago; it is asked again in half a minute."

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 
-from mcp_memory.core.errors import InvalidInput, NotFound, StoreUnavailable
+from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line, safe_name
 from mcp_memory.service.verbs.base import in_thread
 from mcp_memory.service.verbs.forgetting import ForgettingVerbs
@@ -65,9 +63,9 @@ class SpaceVerbs(ForgettingVerbs):
         return self._store.read_home(space_rows.summaries, now=self._parts.now())
 
     @in_thread
-    def space_summary(self, name: str) -> SpaceSummary:
+    def space_summary(self, space: str) -> SpaceSummary:
         """Return a space of the store. Raises NotFound for an unknown space."""
-        return self._summary(name)
+        return self._summary(space)
 
     def _summary(self, name: str) -> SpaceSummary:
         summaries = self._store.read_home(space_rows.summaries, now=self._parts.now())
@@ -77,47 +75,34 @@ class SpaceVerbs(ForgettingVerbs):
         return found
 
     @in_thread
-    def create_space(self, name: str) -> bool:
+    def create_space(self, space: str) -> bool:
         """Create a space, which otherwise happens when something is stored in it; return whether it is new.
 
         Raises InvalidInput for an invalid name.
         """
-        return self._store.write(safe_name(name, what="space"), space_rows.create)
+        return self._store.write(safe_name(space, what="space"), space_rows.create)
 
     @in_thread
-    def delete_space(self, name: str) -> DeletedSpace:
+    def delete_space(self, space: str) -> DeletedSpace:
         """Delete a space with everything in it, for good, and revoke the tokens that open no other space.
 
         If it is interrupted, a second call deletes the rest. Raises NotFound for an unknown space. Copies elsewhere
         (backups, exports, the logs of PostgreSQL) are not touched.
         """
-        summary, store = self._summary(name), self._store
+        summary, store, embedded = self._summary(space), self._store, self._parts.embedded
         revoked = [
             token
             for token in store.read_home(home_rows.tokens)
-            if token.revoked_at is None and set(token.spaces) == {name}
+            if token.revoked_at is None and set(token.spaces) == {space}
         ]
         for token in revoked:
             store.write_home(home_rows.revoke_token, token.id, now=self._parts.now())
-        embedded = self._parts.embedded
-        store.write(name, space_rows.empty_indexes)
+        store.write(space, space_rows.empty_indexes)
         for table in space_rows.tables():
-            store.write(name, space_rows.empty_table, table)
+            store.write(space, space_rows.empty_table, table)
         if embedded is not None:  # before the space is gone: a rebuild would read its files
-            with suppress(FileNotFoundError):
-                _remove_folder(embedded.folder(name))
-        store.write_home(space_rows.retire, name)
+            embedded.remove_folder(space)
+        store.write_home(space_rows.retire, space)
         if embedded is not None:
             embedded.secure_delete()
-        return DeletedSpace(name=name, turns=summary.turns, revoked=[token.name for token in revoked])
-
-
-def _remove_folder(folder: object) -> None:
-    try:
-        shutil.rmtree(str(folder))
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        raise StoreUnavailable(
-            f"The files of the space in {folder} cannot be deleted ({error.strerror}). Delete them, then call again."
-        ) from None
+        return DeletedSpace(name=space, turns=summary.turns, revoked=[token.name for token in revoked])

@@ -144,6 +144,12 @@ def _is_right_so_far(tx: SqliteTransaction, path: str, lines: Iterable[bytes]) -
     return content is not None and b"".join((content, *lines)) == b"".join(copies.content(tx, path) or ())
 
 
+def forget_files(tx: SqliteTransaction) -> None:
+    """Delete what the database notes of the files and terms of a space that is being deleted."""
+    for table in ("file", "stale_file", "term_range"):
+        tx.run(f"DELETE FROM {table} WHERE space = :space")
+
+
 def _remove_temporary_files(path: Path) -> None:
     """Remove the temporary files that killed writers of a copy left. The lock excludes other writers."""
     for temporary in path.parent.glob(f".{path.name.replace('[', '[[]')}.*.tmp"):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -18,7 +20,7 @@ from mcp_memory.store.sql.postings import CommonTerms
 from mcp_memory.store.sql.row_counts import RowCounts
 from mcp_memory.store.sql.transaction import HomeTransaction, in_home
 from mcp_memory.store.sqlite import checks, copies
-from mcp_memory.store.sqlite.database import Database
+from mcp_memory.store.sqlite.database import Database, translate_errors
 from mcp_memory.store.sqlite.index import outlines, term_rows, terms, vectors
 from mcp_memory.store.sqlite.migrations import SCHEMA, is_unfinished
 from mcp_memory.store.sqlite.transaction import SqliteTransaction, in_space
@@ -61,6 +63,12 @@ class SQLiteStore:
     def folder(self, space: str) -> Path:
         """Return the folder of a space's files."""
         return self._db.home / "spaces" / space
+
+    def remove_folder(self, space: str) -> None:
+        folder = self.folder(space)
+        with translate_errors(self._db.home), suppress(FileNotFoundError):
+            shutil.rmtree(folder)
+        self.write(space, copies.forget_files)
 
     def close(self) -> None:
         self._db.close()
