@@ -18,6 +18,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
 from time import monotonic
@@ -155,10 +156,10 @@ class Indexing:
         with self._progress:
             stored = self._stored
             if 0 < stored - self._embedded <= _BATCH:
-                self._store.end_snapshot()  # which would not see the new vectors
                 self._waiting += 1
                 self._progress.notify_all()
-                self._progress.wait_for(lambda: self._embedded >= stored or self._is_behind, seconds)
+                with self._store.outside_snapshot():  # it would not see the new vectors
+                    self._progress.wait_for(lambda: self._embedded >= stored or self._is_behind, seconds)
                 self._waiting -= 1
 
     def _await_pause(self) -> None:
@@ -190,13 +191,12 @@ class Indexing:
             asked += self._fullest_other(self._embedder.identity)
         vectors: list[Vectors] = []
         note = None
-        if not all(embedder.local for embedder in asked):
-            self._store.end_snapshot()
-        for embedder in asked:
-            try:
-                vectors.append(Vectors(identity=embedder.identity, data=embedder.embed_query(text)[None, :]))
-            except EmbeddingFailed as error:
-                note = f"Searched by words only where this failed: {error}"
+        with nullcontext() if all(embedder.local for embedder in asked) else self._store.outside_snapshot():
+            for embedder in asked:
+                try:
+                    vectors.append(Vectors(identity=embedder.identity, data=embedder.embed_query(text)[None, :]))
+                except EmbeddingFailed as error:
+                    note = f"Searched by words only where this failed: {error}"
         return vectors, note
 
     def state(self) -> IndexState:

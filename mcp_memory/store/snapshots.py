@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any, Generic, TypeVar
 
 C = TypeVar("C")
@@ -62,7 +62,14 @@ class Snapshots(Generic[C]):
         finally:
             self._threads.snapshot = None
 
-    def end(self) -> None:
-        """End the transaction of this thread's snapshot, if there is one. The next read begins another."""
-        if (snapshot := self.current) is not None:
+    @contextmanager
+    def outside(self) -> Generator[None]:
+        """End the transaction of this thread's snapshot, if there is one, and leave it during the block."""
+        snapshot = self.current
+        if snapshot is not None:
             snapshot.end()
+        self._threads.snapshot = None
+        try:
+            yield
+        finally:
+            self._threads.snapshot = snapshot

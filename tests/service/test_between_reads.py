@@ -90,8 +90,8 @@ def before_each_read(store: Any, writes: Writes) -> Generator[None]:
     read = kind.read
 
     def interrupted(self: Any, *args: Any, **kwargs: Any) -> Any:
-        store.end_snapshot()
-        writes.step()
+        with store.outside_snapshot():
+            writes.step()
         return read(self, *args, **kwargs)
 
     with patch.object(kind, "read", interrupted):

@@ -72,18 +72,20 @@ def test_a_write_in_a_snapshot_is_refused_and_the_snapshot_goes_on(store: Store)
     append(store, user("Again."))
 
 
-def test_after_its_end_a_snapshot_reads_the_present_state_and_others_may_write(store: Store) -> None:
+def test_outside_of_a_snapshot_writes_are_possible_and_afterwards_it_reads_the_present_state(store: Store) -> None:
     (id,) = append(store, user("The kettle is red."))
 
     def look() -> list[str]:
         assert store.read("me", turn_rows.by_ids, [id])
-        store.end_snapshot()
-        append(store, user("The boat is blue."))
-        forget(store, id)
+        with store.outside_snapshot():
+            append(store, user("The boat is blue."))
+            assert store.read("me", turn_rows.by_ids, ["t2"])
+            forget(store, id)
         return [turn.content for turn in store.read("me", turn_rows.by_ids, [id, "t2"])]
 
     assert store.in_snapshot(look) == ["The boat is blue."]
-    store.end_snapshot()  # without a snapshot it does nothing
+    with store.outside_snapshot():  # without a snapshot it does nothing
+        append(store, user("The moon is new."))
 
 
 def test_a_snapshot_in_a_snapshot_is_the_same(store: Store) -> None:

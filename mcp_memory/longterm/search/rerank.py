@@ -102,9 +102,9 @@ class ModelRerank:
             repeats=1,
             corrections=0,
         )
-        self._store.end_snapshot()
         try:
-            return _check_order(self._model.complete(question, space=space), len(head))
+            with self._store.outside_snapshot():
+                return _check_order(self._model.complete(question, space=space), len(head))
         except McpMemoryError as error:
             return f"The model did not rank these results; they stand as words and meaning found them. {error}"
 

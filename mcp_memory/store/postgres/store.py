@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
@@ -125,8 +126,8 @@ class PostgresStore:
     def in_snapshot(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return self._db.in_snapshot(partial(work, *args, **kwargs))
 
-    def end_snapshot(self) -> None:
-        self._db.snapshots.end()
+    def outside_snapshot(self) -> AbstractContextManager[None]:
+        return self._db.snapshots.outside()
 
     def _reading(self, con: Connection, space: str) -> PostgresTransaction:
         return PostgresTransaction(con, space, writing=False, uploads=Uploads(self._objects))

@@ -35,8 +35,9 @@ def measure(tx: HomeTransaction) -> Measures:
         f" (SELECT count(*) FROM token WHERE revoked_at IS NULL AND (until IS NULL OR until > {NOW}))"
     )[0]
     rows = tx.all(
-        "SELECT q.name, count(d.space), min(d.at) FROM queue q"
-        f" LEFT JOIN due d ON d.queue = q.name AND d.at <= {NOW} AND d.until <= {NOW} GROUP BY q.name"
+        "SELECT q.name, count(d.space), min(d.at)"
+        f" FROM queue q LEFT JOIN due d ON d.queue = q.name AND d.space > 0 AND d.at <= {NOW} AND d.until <= {NOW}"
+        " GROUP BY q.name"
     )
     backlogs = dict[str, QueueBacklog]()
     for name, waiting, first in rows:

@@ -478,11 +478,10 @@ class Engine(Protocol):
         """
         ...
 
-    def end_snapshot(self) -> None:
-        """End the transaction of this thread's snapshot; the next read begins another, with a newer state.
+    def outside_snapshot(self) -> AbstractContextManager[None]:
+        """Leave this thread's snapshot during the block, and end its transaction; later reads see a newer state.
 
-        Call it before a long wait, as for a model, since the snapshot holds a connection. Without a snapshot it does
-        nothing.
+        Use it for a long wait, as for a model, since the snapshot holds a connection. The block may write.
         """
         ...
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -111,8 +111,8 @@ class SQLiteStore:
     def in_snapshot(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return self._db.in_snapshot(partial(work, *args, **kwargs))
 
-    def end_snapshot(self) -> None:
-        self._db.snapshots.end()
+    def outside_snapshot(self) -> AbstractContextManager[None]:
+        return self._db.snapshots.outside()
 
     def on_change(self, heard: Callable[[], None]) -> None:
         """Do nothing. A process is not notified when other processes write to a file, so callers have to poll."""
