@@ -84,10 +84,9 @@ class Outcome:
 
         `doctor` runs with the variables of `environment` too.
         """
-        before = set(team.logged())
         answer, seconds = team.ready(server)
-        _, told = team.cli("doctor", seconds=40, **environment)
-        log = [line for line in team.logged() if line not in before] or team.logged()
+        _, told = team.cli("doctor", seconds=90, **environment)
+        log = [line for line in team.logged() if any(word in line for word in words)] or team.logged()
         self.seen = {
             "readyz": f"{answer} after {seconds:.1f} s",
             "doctor": _problems(told),

@@ -176,6 +176,10 @@ class Indexing:
             self._embedded = stored
             self._progress.notify_all()
 
+    def catch_up(self) -> None:
+        """Wait a moment until the turns that this process has just stored are embedded; call it before a snapshot."""
+        self._catch_up(_CATCHING_UP_S)
+
     def of_query(self, text: str) -> tuple[list[Vectors], str | None]:
         """Return the query's vectors by all models to search with, and a note if a model failed."""
         if self._embedder is None:

@@ -9,6 +9,7 @@ from bench import round_trips
 pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.postgres]
 
 
+@pytest.mark.timeout(600)
 def test_a_small_memory_is_measured_with_and_without_latency() -> None:
     found = round_trips.measured(20.0, turns=100, seconds=0.5, asked=3)
     assert found["verbs"]["record_turns"] == {"statements": 6, "transactions": 1, "round_trips": 2}

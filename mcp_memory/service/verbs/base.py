@@ -270,6 +270,8 @@ class Verbs:
         from mcp_memory.longterm.search.pages import asked_at
 
         check_range(limit, "limit", 1, MAX_LIMIT)
+        if query.strip():
+            self._parts.indexing.catch_up()
         parts, vectors = self._parts, QueryVectors(self._parts.indexing)
         at = asked_at(cursor, parts.now())
         begin, end = parts.parse_period(since, until, now=at)

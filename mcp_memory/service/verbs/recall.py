@@ -126,6 +126,8 @@ class RecallVerbs(Verbs):
         query = without_private(query)
 
         def beyond() -> Bundle:
+            if query.strip():
+                self._parts.indexing.catch_up()
             return blocks.automatic(
                 self._parts.scheduler.context(),
                 query,
@@ -147,6 +149,8 @@ class RecallVerbs(Verbs):
 
         check_range(budget, "budget_tokens", 1, MAX_BUDGET)
         parts = self._parts
+        if query.strip() or session:
+            parts.indexing.catch_up()
         return blocks.bundle(
             parts.scheduler.context(),
             without_private(query),

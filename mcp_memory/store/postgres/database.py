@@ -55,6 +55,7 @@ _PROBE_SECONDS = 2.0
 _CONNECTIONS = 10
 _FOR_READS = 2  # of them, which remain while commits wait for a standby
 _WAIT = 5.0  # seconds for a connection while all are in use: a verb that reads has one until it has its answer
+_SOON = 0.1  # for one to the standby, before the primary is read instead
 _PAUSES = (0.0, 0.1, 0.2, 0.4, 0.8, 0.8)  # seconds before each retry, varied at random by up to 50 %
 _SHORTEST_TRY = 1.0  # seconds
 
@@ -101,7 +102,7 @@ class PostgresDatabase:
         self._pool = Pool(self._conninfo, size=connections, wait=_WAIT, equip=self._equip)
         self._write_places = max(1, connections - _FOR_READS)
         self._writers = BoundedSemaphore(self._write_places)
-        standby = reads and Pool(_conninfo(reads, **_STANDBY), size=connections, wait=_WAIT, equip=self._equip)
+        standby = reads and Pool(_conninfo(reads, **_STANDBY), size=connections, wait=_SOON, equip=self._equip)
         self._replica = Replica(standby) if standby else None
         self.snapshots = Snapshots(lambda: self._reading(self._deadline(), anywhere=True))
         self.clock = DatabaseClock()
