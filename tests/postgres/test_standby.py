@@ -20,7 +20,7 @@ from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.core.types import NewTurn
 from mcp_memory.store.postgres.store import PostgresStore
-from mcp_memory.store.sql import turn_rows
+from mcp_memory.store.sql import home_rows, turn_rows
 from tests.postgres.notes import make_table, note, noted, opened, sql
 from tests.postgres.test_crashes import DURABLE, writers
 from tests.postgres_server import PostgresServer, running
@@ -121,8 +121,9 @@ def test_reads_and_probes_go_on_while_all_writers_wait(
             assert store.read("me", lambda tx: tx.get("SELECT count(*) FROM note")) == 0
             assert NONE_ANSWERS in problem_of(store, try_commit=True)
             errors = [str(task.exception()) for task in writing]
-        assert sum("may or may not be stored" in error for error in errors) == 8
-        assert sum("8 connections for writes" in error and "Nothing was written" in error for error in errors) == 2
+        unknown = [error for error in errors if "may or may not be stored" in error]
+        assert len(unknown) >= 8
+        assert [error for error in errors if error not in unknown and "Nothing was written" not in error] == []
         list(threads.map(partial(write, store), range(10)))
     assert set(noted(memory)) == {str(number) for number in range(10)}
 
@@ -148,6 +149,11 @@ def test_a_wait_that_an_administrator_ends_is_not_an_acknowledgement(
             assert not writing.done()
         writing.result()
     assert noted(memory) == ["once"]
+
+
+def test_requests_are_admitted_while_the_standby_is_gone(standby: PostgresServer, memory: str) -> None:
+    with opened(memory, timeout=2) as store, standby.paused():
+        assert store.write_home(home_rows.take_requests, "client", count=5, a_minute=60) == 5
 
 
 def test_warnings_are_noticed_whatever_the_client_is_sent(

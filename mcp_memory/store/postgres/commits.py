@@ -84,9 +84,12 @@ class Commits:
         )
         return token
 
-    def note_confirmed(self, mark: int, seconds: float) -> None:
-        """Note that a transaction was committed, so that its mark can be deleted; `seconds` is what its end took."""
+    def note_committed(self, mark: int) -> None:
+        """Note that a transaction was committed, so that its mark can be deleted."""
         self._known.append(mark)
+
+    def note_confirmed(self, seconds: float) -> None:
+        """Note that a commit is on the disk and the standby, which took so long."""
         self.problem = None
         _SECONDS.observe(seconds)
 

@@ -18,7 +18,7 @@ import logging
 import random
 import time
 from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from math import inf
 from threading import BoundedSemaphore
@@ -169,10 +169,11 @@ class PostgresDatabase:
         """Begin to listen for the commits of other servers, on a connection outside of the pool."""
         return Notifications(self._conninfo, heard)
 
-    def write(self, work: Callable[[Connection], T]) -> T:
+    def write(self, work: Callable[[Connection], T], *, durable: bool = True) -> T:
         """Run `work` in one transaction: committed when this returns, rolled back if it raises.
 
-        It may run more than once, so it must change nothing but the database.
+        It may run more than once, so it must change nothing but the database. If it need not be `durable`, it waits
+        neither for the disk nor for the standby, and may be lost with the server.
         """
         if self.read_only is not None:
             raise StoreUnavailable(
@@ -180,7 +181,8 @@ class PostgresDatabase:
             )
         with self._translate_errors():
             deadline = self._deadline()
-            return _with_retries(lambda: self._write(work, deadline), deadline)
+            with self._place_to_write() if durable else nullcontext():
+                return _with_retries(lambda: self._write(work, deadline, durable=durable), deadline)
 
     def read(self, work: Callable[[Connection], T], *, again: bool = True, locked: str | None = None) -> T:
         """Run `work` in a transaction that cannot write; all its queries see one snapshot.
@@ -211,41 +213,44 @@ class PostgresDatabase:
         with self._translate_errors(writes=False):
             return _with_retries(lambda: self.snapshots.run(work), self._deadline())
 
-    def _write(self, work: Callable[[Connection], T], deadline: float) -> T:
-        with self._place_to_write():
-            committing: tuple[int, T] | None = None
-            with self._connection(deadline) as con:
-                try:
-                    with _in_pipeline(con) as pipeline:
-                        con.execute("BEGIN", prepare=False)
-                        result = work(con)
-                        mark = self.commits.mark(con)
-                        if con.patience < inf:  # a long transaction, whose COMMIT has a deadline all the same
-                            pipeline.sync()
-                            deadline = self._deadline()
-                            con.start(deadline)
-                        committing = mark, result
-                        sent = time.monotonic()
-                        con.execute("COMMIT", prepare=False)
-                    if not con.has_warned:
-                        self.commits.note_confirmed(mark, time.monotonic() - sent)
-                        return result
-                except (errors.ReadOnlySqlTransaction, errors.UndefinedTable, errors.InsufficientPrivilege) as error:
-                    # The server became a standby, and a new connection may find the primary; or a model's vectors were
-                    # dropped, whose tables it would not know; or a space was deleted, whose number it would not know.
-                    if isinstance(error, errors.InsufficientPrivilege) and "row-level security" not in str(error):
-                        raise
-                    con.close()
-                    raise psycopg.OperationalError(str(error)) from None
-                except BaseException as error:
-                    _roll_back(con)
-                    if committing is None or not isinstance(error, psycopg.Error) or has_failed(error):
-                        raise
-                    con.close()
-            mark, result = committing
-            if not self._was_committed(mark, con, deadline):
-                raise psycopg.OperationalError("the connection was lost at COMMIT, and the transaction with it")
-            return result
+    def _write(self, work: Callable[[Connection], T], deadline: float, *, durable: bool) -> T:
+        committing: tuple[int, T] | None = None
+        with self._connection(deadline) as con:
+            try:
+                with _in_pipeline(con) as pipeline:
+                    con.execute("BEGIN", prepare=False)
+                    if not durable:
+                        con.execute("SET LOCAL synchronous_commit = off", prepare=False)
+                    result = work(con)
+                    mark = self.commits.mark(con)
+                    if con.patience < inf:  # a long transaction, whose COMMIT has a deadline all the same
+                        pipeline.sync()
+                        deadline = self._deadline()
+                        con.start(deadline)
+                    committing = mark, result
+                    sent = time.monotonic()
+                    con.execute("COMMIT", prepare=False)
+                if not con.has_warned:
+                    self.commits.note_committed(mark)
+                    if durable:
+                        self.commits.note_confirmed(time.monotonic() - sent)
+                    return result
+            except (errors.ReadOnlySqlTransaction, errors.UndefinedTable, errors.InsufficientPrivilege) as error:
+                # The server became a standby, and a new connection may find the primary; or a model's vectors were
+                # dropped, whose tables it would not know; or a space was deleted, whose number it would not know.
+                if isinstance(error, errors.InsufficientPrivilege) and "row-level security" not in str(error):
+                    raise
+                con.close()
+                raise psycopg.OperationalError(str(error)) from None
+            except BaseException as error:
+                _roll_back(con)
+                if committing is None or not isinstance(error, psycopg.Error) or has_failed(error):
+                    raise
+                con.close()
+        mark, result = committing
+        if not self._was_committed(mark, con, deadline):
+            raise psycopg.OperationalError("the connection was lost at COMMIT, and the transaction with it")
+        return result
 
     @contextmanager
     def _place_to_write(self) -> Generator[None]:
@@ -266,7 +271,8 @@ class PostgresDatabase:
             logger.warning("a commit is unconfirmed: %s", SafeText(unconfirmed))
             raise
         if is_committed:
-            self.commits.note_confirmed(mark, time.monotonic() - began)
+            self.commits.note_committed(mark)
+            self.commits.note_confirmed(time.monotonic() - began)
         return is_committed
 
     def _read(self, work: Callable[[Connection], T], deadline: float) -> T:

@@ -22,7 +22,7 @@ from mcp_memory.store.postgres.objects import NotUploaded, Objects, Rows, Upload
 from mcp_memory.store.postgres.schema import is_unfinished
 from mcp_memory.store.postgres.transaction import PostgresTransaction, home_transaction
 from mcp_memory.store.postgres.turn_columns import Turns
-from mcp_memory.store.sql import exporting, importing, moving, purging, tombstone_rows, word_index
+from mcp_memory.store.sql import exporting, home_rows, importing, moving, purging, tombstone_rows, word_index
 from mcp_memory.store.sql.postings import CommonTerms
 from mcp_memory.store.sql.row_counts import RowCounts
 from mcp_memory.store.sql.transaction import HomeTransaction, number_of
@@ -48,6 +48,8 @@ _LONG: set[Callable[..., object]] = {
     vectors.move,
 }
 """Writes of any number of rows. Only each of their answers has a deadline, and the COMMIT."""
+_LOSABLE: set[Callable[..., object]] = {home_rows.note_token_used, home_rows.take_requests}
+"""Writes of requests that may only read, which go on without a standby."""
 
 
 def open_store(
@@ -172,7 +174,7 @@ class PostgresStore:
                 allow_long_answers(con)
             return work(home_transaction(con, writing=True), *args, **kwargs)
 
-        return self._db.write(write)
+        return self._db.write(write, durable=work not in _LOSABLE)
 
     def export_rows(self, spaces: Sequence[str], take: exporting.Take) -> None:
         self._db.read(
