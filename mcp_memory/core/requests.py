@@ -9,9 +9,6 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 
-import anyio
-import anyio.to_thread
-
 from mcp_memory.core import audit
 from mcp_memory.core.errors import McpMemoryError
 from mcp_memory.core.metrics import Gauge, Histogram
@@ -86,6 +83,9 @@ async def measured(request: Request) -> AsyncGenerator[Request]:
 async def write_audit(request: Request) -> None:
     """Write the line of a request, if the audit log is on."""
     if audit.is_on():
+        import anyio  # the command line takes a while to load it
+        import anyio.to_thread
+
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(
                 partial(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,9 @@ class Nothing:
     def read(self, space: str, work: object, *args: Any, **kwargs: Any) -> list[Any]:
         return []
 
+    def outside_snapshot(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
 
 class Answering:
     """A model that always gives one order."""
@@ -129,7 +133,7 @@ class Answering:
     def __init__(self, order: list[int]) -> None:
         self._order = order
 
-    def complete(self, question: Any) -> Any:
+    def complete(self, question: Any, *, space: str) -> Any:
         return question.reply(order=self._order)
 
 

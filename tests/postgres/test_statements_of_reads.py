@@ -79,12 +79,12 @@ async def test_reads_take_few_statements_and_one_transaction(
                     await verb(memory)
             await memory.record_turns([NewTurn(role="user", content="Who deploys Falcon?")], session="days")
             await memory.conversation_search("Falcon")  # waits until the background has read the turn
-            await anyio.to_thread.run_sync(wire.settle)
             for name, (verb, _) in VERBS.items():
+                await memory.recalls()  # waits until the log of recalls is written
+                await anyio.to_thread.run_sync(wire.settle)
                 with wire.recording() as sent:
                     await verb(memory)
                 taken[name] = Most(sent.statements, sent.transactions, sent.round_trips)
-                await anyio.to_thread.run_sync(wire.settle)
     over = {
         name: (taken[name], most)
         for name, (_, most) in VERBS.items()

@@ -346,6 +346,7 @@ class ForgettingVerbs(Verbs):
         from mcp_memory.service.upkeep import purged_copies
 
         chosen = list(dict.fromkeys(tombstones))
+        self._parts.recall_log.wait_until_written()  # its sessions may be named after what is erased
         store, home = self._parts.embedded, self.settings.home
         cut_short = store.unverified_purges() if store else ()
         purged, repeated = self._erase_rows(chosen)

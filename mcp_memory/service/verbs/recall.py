@@ -229,7 +229,8 @@ class RecallVerbs(Verbs):
 
     def _recalls(self, limit: int) -> list[RecallEntry]:
         store = self._store
-        self._parts.recall_log.wait_until_written()
+        with store.outside_snapshot():  # it would not see the new entries
+            self._parts.recall_log.wait_until_written()
         entries = store.read(self.space, recall_rows.list_recalls, limit=limit)
         ids = {id for entry in entries for id in entry.ids}
         existing = {
