@@ -44,6 +44,7 @@ def test_a_fault_that_nobody_knows_is_refused_with_the_list(capsys: pytest.Captu
     assert "unknown: flood" in capsys.readouterr().err
 
 
+@pytest.mark.nightly
 def test_the_command_prints_an_outcome_and_writes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     figures = tmp_path / "figures.json"
     with pytest.raises(SystemExit) as ended:

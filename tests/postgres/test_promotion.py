@@ -91,6 +91,7 @@ def test_a_primary_that_answers_is_not_replaced() -> None:
         assert sql(second.url(), "SELECT pg_is_in_recovery()") == [(True,)]
 
 
+@pytest.mark.nightly
 def test_a_data_directory_in_use_is_not_rebuilt() -> None:
     with (
         running(DURABLE) as first,

@@ -216,7 +216,7 @@ def restart(primary: PostgresServer) -> None:
     primary.control("-l", str(primary.folder / "log"), "-o", primary.options, "-m", "fast", "restart")
 
 
-@pytest.mark.parametrize("end", [cancel, terminate, restart])
+@pytest.mark.parametrize("end", [pytest.param(cancel, marks=pytest.mark.nightly), terminate, restart])
 def test_no_acknowledged_write_is_lost_if_waits_are_ended_and_the_standby_is_promoted(
     end: Callable[[PostgresServer], None],
 ) -> None:
