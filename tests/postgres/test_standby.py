@@ -20,7 +20,8 @@ from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.core.types import NewTurn
 from mcp_memory.store.postgres.store import PostgresStore
-from mcp_memory.store.sql import home_rows, turn_rows
+from mcp_memory.store.sql import home_rows, recall_rows, turn_rows
+from mcp_memory.store.values import RecallEntry
 from tests.postgres.notes import make_table, note, noted, opened, sql
 from tests.postgres.test_crashes import DURABLE, writers
 from tests.postgres_server import PostgresServer, running
@@ -154,6 +155,22 @@ def test_a_wait_that_an_administrator_ends_is_not_an_acknowledgement(
 def test_requests_are_admitted_while_the_standby_is_gone(standby: PostgresServer, memory: str) -> None:
     with opened(memory, timeout=2) as store, standby.paused():
         assert store.write_home(home_rows.take_requests, "client", count=5, a_minute=60) == 5
+
+
+def test_the_log_of_recalls_is_written_without_the_standby_and_does_not_confirm_other_writes(
+    standby: PostgresServer, memory: str
+) -> None:
+    entry = RecallEntry(at=NOW, how="recall", session="s", ids=("t1",), tokens=9)
+    with opened(memory, timeout=2) as store:
+        store.write("me", lambda tx: tx.make_space())
+        with standby.paused():
+            with pytest.raises(StoreUnavailable, match=UNCONFIRMED):
+                note(store, "perhaps")
+            problem = store.write_problem
+            assert problem is not None
+            store.write_home(recall_rows.note_recalls, [("me", entry)])
+            assert [logged.ids for logged in store.read("me", recall_rows.list_recalls)] == [("t1",)]
+            assert store.write_problem == problem
 
 
 def test_warnings_are_noticed_whatever_the_client_is_sent(

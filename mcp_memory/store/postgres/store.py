@@ -22,7 +22,16 @@ from mcp_memory.store.postgres.objects import NotUploaded, Objects, Rows, Upload
 from mcp_memory.store.postgres.schema import is_unfinished
 from mcp_memory.store.postgres.transaction import PostgresTransaction, home_transaction
 from mcp_memory.store.postgres.turn_columns import Turns
-from mcp_memory.store.sql import exporting, home_rows, importing, moving, purging, tombstone_rows, word_index
+from mcp_memory.store.sql import (
+    exporting,
+    home_rows,
+    importing,
+    moving,
+    purging,
+    recall_rows,
+    tombstone_rows,
+    word_index,
+)
 from mcp_memory.store.sql.postings import CommonTerms
 from mcp_memory.store.sql.row_counts import RowCounts
 from mcp_memory.store.sql.transaction import HomeTransaction, number_of
@@ -48,8 +57,12 @@ _LONG: set[Callable[..., object]] = {
     vectors.move,
 }
 """Writes of any number of rows. Only each of their answers has a deadline, and the COMMIT."""
-_LOSABLE: set[Callable[..., object]] = {home_rows.note_token_used, home_rows.take_requests}
-"""Writes of requests that may only read, which go on without a standby."""
+_LOSABLE: set[Callable[..., object]] = {
+    home_rows.note_token_used,
+    home_rows.take_requests,
+    recall_rows.note_recalls,
+}
+"""Writes of requests that may only read, which wait neither for the disk nor for a standby."""
 
 
 def open_store(

@@ -32,7 +32,6 @@ def home_transaction(con: psycopg.Connection[Any], *, writing: bool = False) -> 
     """Let the transaction of a connection see the rows of all spaces, and return it as a transaction of the home."""
     tx = HomeTransaction(PostgresConnection(con))
     tx.skip_locked = "FOR UPDATE OF {} SKIP LOCKED"
-    tx.relaxed_commit = "SET LOCAL synchronous_commit = off"
     access.enter(con, None, "write" if writing else "read")
     return tx
 

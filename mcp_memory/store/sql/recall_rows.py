@@ -19,11 +19,10 @@ KEPT = 500
 def note_recalls(tx: HomeTransaction, entries: Sequence[tuple[str, RecallEntry]]) -> None:
     """Add entries, each given with its space, to the log of recalls, which keeps the last 500 of a space.
 
-    Does not lock the spaces, and does not wait for the disk or a standby: the log is not evidence, so it is not
-    exported, and not announced as a change. Entries of spaces without rows are dropped. A purge erases the queries in
+    Does not lock the spaces. The log is not evidence: it is not exported, not announced as a change, and the last
+    entries may be lost in a crash. Entries of spaces without rows are dropped. A purge erases the queries in
     the log of its space.
     """
-    tx.relax_commit()
     of_space: dict[str, list[RecallEntry]] = {}
     for name, entry in entries:
         of_space.setdefault(name, []).append(entry)

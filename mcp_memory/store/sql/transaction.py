@@ -136,22 +136,15 @@ class HomeTransaction:
     """Runs statements on rows of the home, such as spaces, tokens, spend and queues.
 
     `skip_locked` is appended to a SELECT that claims a row, so that rows claimed by other transactions are skipped.
-    `relaxed_commit` is the statement of `relax_commit`, if the engine has one.
     `known` are the values that `once` has read in this snapshot; None outside of a snapshot, where rows may change.
     """
 
     space = 0
     skip_locked = ""
-    relaxed_commit = ""
     known: dict[str, dict[Any, Any]] | None = None
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
-
-    def relax_commit(self) -> None:
-        """Let the commit not wait for the disk or a standby: a crash may lose the transaction, and nothing else."""
-        if self.relaxed_commit:
-            self.run(self.relaxed_commit)
 
     def all(self, sql: str, *values: Value) -> list[Any]:
         """Run a statement and return its rows, as tuples."""
