@@ -75,7 +75,8 @@ async def answers(memory: Memory, budgets: Sequence[int]) -> list[str]:
         if page.cursor:
             found.append(asdict(await memory.memory_search(question, limit=5, cursor=page.cursor)))
         found += [asdict(await memory.recall(question, budget_tokens=budget)) for budget in budgets]
-        found += [_shown(page, question, memory, budget) for budget in budgets]
+        for budget in budgets:
+            found.append(await anyio.to_thread.run_sync(_shown, page, question, memory, budget))
         found.append(asdict(await memory.recall_beyond(question, known="", session="told", budget_tokens=ROOM)))
         found.append(asdict(await memory.explain(question)))
         found.append(asdict(await memory.explain_recall(question, budget_tokens=ROOM)))
