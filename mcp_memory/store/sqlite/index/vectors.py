@@ -113,17 +113,20 @@ def nearest_to_each(
     """See `Store.nearest_to_each`. `outlines` is the cache of the store. The vectors of a model are read once."""
     if not tx.space:
         return [[] for _ in queries]
-    allowed = {filters: _allowed_rows(tx, layer, filters, outlines) for filters in {asked.filters for asked in queries}}
-    found = [nearest_rows.Best(vectors.data[0], limit, allowed[filters]) for vectors, filters, limit in queries]
-    by_model: dict[tuple[str, int], list[nearest_rows.Best]] = {}
-    for asked, best in zip(queries, found, strict=True):
-        if asked.vectors.data.any():
-            by_model.setdefault((asked.vectors.identity, asked.vectors.data.shape[1]), []).append(best)
-    for model, some in by_model.items():  # a model that changed behind its name is near to nothing it embedded before
+    allowed = {filters: _allowed_rows(tx, layer, filters, outlines) for _, filters, _ in queries}
+    found: list[list[Scored]] = [[] for _ in queries]
+    by_model: dict[tuple[str, int], dict[int, nearest_rows.Best]] = {}
+    for place, (vectors, filters, limit) in enumerate(queries):
+        if vectors.data.any():
+            model = vectors.identity, vectors.data.shape[1]
+            by_model.setdefault(model, {})[place] = nearest_rows.Best(vectors.data[0], limit, allowed[filters])
+    for model, asked in by_model.items():  # a model that changed behind its name is near to nothing it embedded before
         index = tx.get("SELECT id FROM vector_index WHERE identity = ? AND dimensions = ?", *model)
         if index is not None:
-            nearest_rows.find(connection_of(tx), _table(layer, index), tx.space, some)
-    return [[Scored(id=f"{layer[0]}{row}", score=cosine) for row, cosine in best.results()] for best in found]
+            nearest_rows.find(connection_of(tx), _table(layer, index), tx.space, list(asked.values()))
+        for place, best in asked.items():
+            found[place] = [Scored(id=f"{layer[0]}{row}", score=cosine) for row, cosine in best.results()]
+    return found
 
 
 def of_rows(tx: Transaction, layer: Layer, ids: Sequence[str], identity: str) -> dict[str, NDArray[np.float32]]:
