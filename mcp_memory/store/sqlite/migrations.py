@@ -148,7 +148,7 @@ def _quotas(con: apsw.Connection) -> None:
 def _listed_atoms(con: apsw.Connection) -> None:
     for statement in schema.statements(schema.LISTED_ATOMS):
         con.execute(statement)
-    con.execute("DROP INDEX atom_open")
+    con.execute("DROP INDEX IF EXISTS atom_open")
 
 
 SCHEMA: list[tuple[str, Callable[[apsw.Connection], None]]] = [
