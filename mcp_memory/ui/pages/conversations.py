@@ -71,7 +71,7 @@ async def session(view: View) -> Page:
     after = shown[-1].position + 1 if len(turns) > len(shown) else None
     path = f"/session/{ui.part(name)}"
     return Page(
-        title=f"Session {remove_hidden(one_line(name, 80))}",
+        title=_title(name),
         here="conversations",
         body=ui.body(
             ui.line(ui.link("/conversations", "All sessions"), _extent(about) if about else None),
@@ -88,6 +88,10 @@ async def session(view: View) -> Page:
     )
 
 
+def _title(session: str) -> str:
+    return f"Session {remove_hidden(one_line(session, 80))}"
+
+
 async def _tool_session(view: View, name: str) -> Page | None:
     """Return the page of a session that has tool results but no turns; None if it has no tool results either."""
     records = await view.memory.records(session=name, limit=_RECORDS)
@@ -96,7 +100,7 @@ async def _tool_session(view: View, name: str) -> Page | None:
         ui.empty("No turn of this session was recorded. Its tools left results."),
         ui.section("Results of its tools", ui.rows(map(record_row, records))),
     )
-    title = f"Session {remove_hidden(one_line(name, 80))}"
+    title = _title(name)
     return Page(title=title, here="conversations", body=body) if records else None
 
 

@@ -52,7 +52,7 @@ async def entity(view: View) -> Page:
             _facts(name, facts, as_of),
             _near(name, near),
             _past(name, past) if past and past.atoms else _statements(name, listed, as_of),
-            el("p", ui.link("/search", f"Search for {shown}", q=name)),
+            _search_link(name),
         ),
     )
 
@@ -65,9 +65,13 @@ def _unknown(name: str, problem: NotFound) -> Page:
         here="memory",
         body=ui.body(
             ui.note(remove_hidden(str(problem))),
-            el("p", ui.link("/search", f"Search for {shown}", q=name)),
+            _search_link(name),
         ),
     )
+
+
+def _search_link(name: str) -> Element:
+    return el("p", ui.link("/search", f"Search for {remove_hidden(one_line(name, 80))}", q=name))
 
 
 # --- facts over time --------------------------------------------------------------------------------
