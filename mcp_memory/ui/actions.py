@@ -332,7 +332,7 @@ async def _create_token(call: Call) -> Page:
         None,
         note("Copy it now: it is stored as a hash only, and not shown again.", kind="warn"),
         el("p", el("code", text, class_="secret")),
-        el("p", f"It has the right {token.right} in:", " ", memory_text(", ".join(token.spaces))),
+        el("p", f"It has the right {token.right} in: ", memory_text(", ".join(token.spaces))),
         el("p", link("/home", "Back")),
     )
     return Page(title=f"Token {token.name}", body=(body,), here="home")

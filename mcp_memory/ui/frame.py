@@ -145,17 +145,14 @@ def plain_page(title: str, *content: Node) -> list[Node]:
 
 def entry_page(action: str, note: str | None = None, *, has_tokens: bool = False) -> list[Node]:
     """Return the page with the form for a key or, if `has_tokens`, a token of the server."""
-    label, about = (
-        "Key",
-        (
+    if has_tokens:
+        label = "Token"
+        about = "Paste a token of this server. The owner of the memory makes one with mcp-memory token create."
+    else:
+        label = "Key"
+        about = (
             "Paste the key: what follows # in the address that mcp-memory ui printed. "
             "A key opens the memory once, within a minute; start the command again for a new one."
-        ),
-    )
-    if has_tokens:
-        label, about = (
-            "Token",
-            ("Paste a token of this server. The owner of the memory makes one with mcp-memory token create."),
         )
     field = el(
         "input",

@@ -106,7 +106,9 @@ async def canvas(view: View) -> Page:
         results = ui.section("Results", ui.rows(map(record_row, records[-_LISTED:]))) if records else None
         return Page(title=f"{number} {row.label}", here="tasks", body=tuple(filter(None, (torn, results))))
     folded, drawn = drawing(parsed, row.groups)
-    shown = ui.section("Picture", picture(parsed, row.groups, selected=None)) if parsed.nodes else _no_steps()
+    shown = (
+        ui.section("Picture", picture(parsed, row.groups, selected=None)) if parsed.nodes else ui.empty("No step yet.")
+    )
     outline = _outline(view, row, parsed, folded.nodes, records)
     return Page(
         title=remove_hidden(parsed.task_goal) or row.label,
@@ -117,10 +119,6 @@ async def canvas(view: View) -> Page:
             ui.columns(_state(view, row, parsed), _history(view, row.number, versions)),
         ),
     )
-
-
-def _no_steps() -> Element:
-    return ui.empty("No step yet.")
 
 
 def _head(row: CanvasRow, canvas: Canvas) -> Element:
@@ -141,11 +139,7 @@ def _outline(view: View, row: CanvasRow, canvas: Canvas, shown: Sequence[Node], 
     for record in records:
         refs.setdefault(record.node_id, {}).setdefault(record.ref)
     name = f"fold-{padded(row.number)}"
-    button = el(
-        "button",
-        "Fold the chosen steps",
-        title=_ABOUT_FOLDING,
-    )
+    button = el("button", "Fold the chosen steps", title=_ABOUT_FOLDING)
     hint = el("small", _ABOUT_FOLDING)
     fold = ui.form(view, "fold", button, " ", hint, needs="write", id_=name, number=row.number, action="fold")
     lines = (
@@ -206,21 +200,12 @@ def _state(view: View, row: CanvasRow, canvas: Canvas) -> Element:
         if row.folded
         else f"Open, with {plural(len(row.groups), 'folded group')}."
     )
-    hint = (
-        el(
-            "p",
-            el(
-                "small",
-                (
-                    "Folding makes the task shorter in the agent's context. Unfold all shows every step "
-                    "again; the results stay as they are."
-                ),
-            ),
-        )
-        if any(buttons)
-        else None
+    folding = (
+        "Folding makes the task shorter in the agent's context. "
+        "Unfold all shows every step again; the results stay as they are."
     )
-    return ui.section("In the context of the agent", el("p", state), ui.line(buttons) if any(buttons) else None, hint)
+    change = [ui.line(buttons), el("p", el("small", folding))] if any(buttons) else None
+    return ui.section("In the context of the agent", el("p", state), change)
 
 
 def _history(view: View, number: int, versions: Sequence[CanvasVersion]) -> Element:

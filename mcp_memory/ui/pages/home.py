@@ -59,10 +59,8 @@ async def forgotten(view: View, tombstones: Sequence[Tombstone]) -> Element:
         "purge",
         el(
             "p",
-            (
-                "What is chosen above is erased from rows and files, and nobody can bring it back. "
-                "Backups and exports keep it until you delete them."
-            ),
+            "What is chosen above is erased from rows and files, and nobody can bring it back. "
+            "Backups and exports keep it until you delete them.",
         ),
         el(
             "label",
@@ -119,11 +117,9 @@ def retention(policies: Sequence[OverdueRows]) -> Element:
             plural(overdue.policy.days, "day"),
             [
                 ui.count(overdue.going),
-                *(
-                    [f" ({plural(overdue.staying, 'more is', 'more are')} evidence of statements)"]
-                    if overdue.staying
-                    else []
-                ),
+                f" ({plural(overdue.staying, 'more is', 'more are')} evidence of statements)"
+                if overdue.staying
+                else None,
             ],
             ui.count(overdue.policy.took),
             ui.moment(overdue.policy.ran_at) if overdue.policy.ran_at else "not yet",
@@ -232,12 +228,7 @@ def _contents(view: View, status: dict[str, Any]) -> Element:
             (
                 ("Space", ui.memory_text(status["space"])),
                 ("Sessions", ui.link("/conversations", turns)),
-                (
-                    "Statements",
-                    plural(
-                        counts["current"], f"holds now, {ui.count(past)} ended", f"hold now, {ui.count(past)} ended"
-                    ),
-                ),
+                ("Statements", f"{plural(counts['current'], 'holds now', 'hold now')}, {past:,} ended"),
                 ("Facts", ui.count(counts["facts"])),
                 ("People, places, things", ui.count(counts["entities"])),
                 ("Scenes", ui.count(counts["scenes"])),
@@ -369,10 +360,8 @@ def _tokens(view: View, tokens: Sequence[Token]) -> Element:
         "Access tokens",
         el(
             "p",
-            (
-                "A program that connects over HTTP sends a token, as a password. The token says which "
-                "spaces it opens, and whether the program may read, write or administer them."
-            ),
+            "A program that connects over HTTP sends a token, as a password. The token says which "
+            "spaces it opens, and whether the program may read, write or administer them.",
         ),
         table if tokens else ui.empty("No token has been made: over HTTP, whoever is on this machine is the owner."),
         ui.form(

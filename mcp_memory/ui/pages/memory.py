@@ -278,10 +278,8 @@ def _statements(view: View, listed: StatementPage | str) -> Element:
             "p",
             el(
                 "small",
-                (
-                    "Ids: a12 is a statement, t12 a turn of a conversation, x12 something forgotten, r-… the "
-                    "result of a tool. Kinds: what is about the person, an event, or a rule for agents."
-                ),
+                "Ids: a12 is a statement, t12 a turn of a conversation, x12 something forgotten, r-… the "
+                "result of a tool. Kinds: what is about the person, an event, or a rule for agents.",
             ),
         ),
         beside=total,
@@ -290,11 +288,9 @@ def _statements(view: View, listed: StatementPage | str) -> Element:
 
 
 def _none(view: View) -> str:
-    return (
-        "No statement passes these filters."
-        if any(view.query.get(name) for name in _FILTERS)
-        else "No statements yet. They are made of what you say in conversations, in the background."
-    )
+    if any(view.query.get(name) for name in _FILTERS):
+        return "No statement passes these filters."
+    return "No statements yet. They are made of what you say in conversations, in the background."
 
 
 def _filters(view: View) -> Element:

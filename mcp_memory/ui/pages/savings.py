@@ -36,12 +36,10 @@ async def savings(view: View) -> Page:
         body=ui.body(
             el(
                 "p",
-                (
-                    "This page counts the tokens that this memory saved and spent in your sessions. Your "
-                    "provider bills the sessions themselves, and that bill is not known here. Money is known "
-                    "only for the calls that this memory makes itself: the price of your agent's model is "
-                    "not known here."
-                ),
+                "This page counts the tokens that this memory saved and spent in your sessions. Your "
+                "provider bills the sessions themselves, and that bill is not known here. Money is known "
+                "only for the calls that this memory makes itself: the price of your agent's model is "
+                "not known here.",
             ),
             ui.columns(_totals(ledger), _models(view, ledger) if knows_models else None),
             _by_day(days, span, knows_models and any(day.model_tokens for day in days)),
@@ -190,10 +188,8 @@ def _by_session(sessions: Sequence[SessionSavings], with_pages: Collection[str],
     return ui.section(
         title,
         ui.table(
-            (
-                "Tokens that each session saved and spent, the newest first. A session without a link "
-                "has neither turns nor tool results here any more."
-            ),
+            "Tokens that each session saved and spent, the newest first. A session without a link "
+            "has neither turns nor tool results here any more.",
             head,
             lines,
             numbers=(2, 3, 4),
