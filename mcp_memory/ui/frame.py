@@ -16,7 +16,8 @@ NAME = "mcp-memory"
 SEARCH_HINT = "Search the memory ( / )"
 ENTRY_TITLE = "Open the memory"
 PLACES = (
-    ("memory", "Memory", "/"),
+    ("today", "Today", "/"),
+    ("memory", "Memory", "/memory"),
     ("conversations", "Conversations", "/conversations"),
     ("tasks", "Tasks", "/tasks"),
     ("review", "Review", "/review"),

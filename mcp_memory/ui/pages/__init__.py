@@ -1,5 +1,6 @@
 """The pages by address. `page_at` finds a page and draws it.
 
+today           what is new, and what is next
 memory          overview, persona, scenes           item            a statement with its correction form, a turn
 result          a tool result, in windows of lines  canvas          tasks, and a task: picture, outline, versions
 search          hits, and why they match            entity          facts over time, the neighbourhood
@@ -22,7 +23,8 @@ from mcp_memory.core.text import one_line
 from mcp_memory.ui.components import Page, View
 
 ADDRESSES = {
-    r"/": "memory:overview",
+    r"/": "today:today",
+    r"/memory": "memory:overview",
     r"/persona": "memory:persona",
     r"/scene/(?P<slug>[^/]+)": "memory:scene",
     r"/(?P<id>a\d{1,18})": "item:statement",

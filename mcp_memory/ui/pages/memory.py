@@ -159,7 +159,7 @@ if TYPE_CHECKING:
 KINDS = get_args(Kind)
 _WAITING = 100
 _LISTED = 30
-_STATEMENTS = "/#statements"
+_STATEMENTS = "/memory#statements"
 """The address of the list of statements, so that filters do not lead to the top of the page."""
 _ACTIONS = {
     "create": "created",
@@ -179,13 +179,13 @@ async def overview(view: View) -> Page:
     listed = await _read_statements(view)
     has_content = isinstance(listed, str) or listed.atoms or view.query
     if not has_content and not scenes and not await memory.sessions(limit=1):
-        return Page(title="Memory", here="memory", body=ui.body(*_first_steps(view)))
+        return Page(title="Memory", here="memory", body=ui.body(*first_steps(view)))
     return Page(
         title="Memory",
         here="memory",
         body=ui.body(
             *_to_review(len(await memory.waiting(limit=_WAITING + 1))),
-            ui.columns(_persona_part(lines, scenes), _scenes_part(scenes)),
+            ui.columns(persona_part(lines, scenes), _scenes_part(scenes)),
             _statements(view, listed),
             ui.forgotten_line(await memory.count_forgotten()),
             *_tell(view),
@@ -219,7 +219,7 @@ def _to_review(many: int) -> Iterator[Element]:
         yield ui.note(text, " ", ui.link("/review", "Review them"), kind="warn")
 
 
-def _persona_part(lines: Sequence[ProvenLine], scenes: Sequence[Scene]) -> Element:
+def persona_part(lines: Sequence[ProvenLine], scenes: Sequence[Scene]) -> Element:
     text, ended = (
         "\n".join(line.text for line in lines),
         ended_statements(atom for line in lines for atom in line.atoms),
@@ -327,7 +327,7 @@ def _tell(view: View) -> Iterator[Element]:
         )
 
 
-def _first_steps(view: View) -> Iterator[Element]:
+def first_steps(view: View) -> Iterator[Element]:
     """Yield the first steps with an empty memory, and the form that stores a statement."""
     steps = [
         ("Connect an agent. It stores conversations and recalls them. This lists the clients:", "mcp-memory install"),
