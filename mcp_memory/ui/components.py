@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
@@ -92,11 +92,6 @@ def moment(at: datetime, *, day: bool = False) -> Element:
     """Return a time, or with `day` only its date. The scripts show it in the reader's time zone."""
     return el("time", f"{at:%Y-%m-%d}" if day else f"{at:%Y-%m-%d %H:%M}", datetime=at.isoformat(timespec="seconds"),
               data_day=day)  # fmt: skip
-
-
-def day(of: date) -> Element:
-    """Return a day in words, such as `Monday 3 March`; the scripts do not change it."""
-    return el("time", f"{of:%A} {of.day} {of:%B}", datetime=of.isoformat())
 
 
 def time_span(first: datetime, last: datetime) -> Element:

@@ -226,9 +226,9 @@ def persona_part(lines: Sequence[ProvenLine], scenes: Sequence[Scene]) -> Elemen
     )
     more = ui.link("/persona", "Proof and versions")
     if not any(line.is_claim for line in lines):
-        return ui.section("Persona", ui.empty(_NO_PERSONA), beside=more)
+        return ui.section("About you", ui.empty(_NO_PERSONA), beside=more)
     return ui.section(
-        "Persona",
+        "About you",
         markdown(text, scenes=scene_names(scenes), ended=ended, title="Persona", top=2),
         beside=more,
     )

@@ -54,9 +54,9 @@ async def today(view: View) -> Page:
                     _promised(new.promises),
                     _recalled(recalls),
                     _named(new.entities),
+                    persona_part(lines, scenes) if is_known else None,
                 ),
             ),
-            persona_part(lines, scenes) if is_known else None,
             None if (await memory.ledger())["model"]["name"] else _model_note(),
         ),
     )
@@ -70,7 +70,7 @@ def _summary(new: Lately, recalls: Sequence[RecallEntry], saved: int) -> Element
         f"asked {plural(len(recalls), 'time')}" if recalls else "",
         f"{saved:,} tokens saved" if saved > 0 else "",
     ]
-    return el("p", "Since ", ui.day(new.since), ": ", ", ".join(filter(None, parts)), ".", class_="lead")
+    return el("p", f"In the last {_DAYS} days: ", ", ".join(filter(None, parts)), ".", class_="lead")
 
 
 def _review_note(waiting: int) -> Element | None:
@@ -80,9 +80,9 @@ def _review_note(waiting: int) -> Element | None:
     return ui.note(f"{many} for your decision. ", ui.link("/review", "Review"), kind="warn")
 
 
-def _statement(atom: Atom, *beside: object) -> Element:
+def _statement(atom: Atom, *beside: Element | None) -> Element:
     text = ui.memory_text(one_line(atom.text, _TEXT))
-    return el("div", el("p", ui.link(f"/{atom.id}", text), class_="said"), ui.line(*beside) if beside else None)
+    return el("p", ui.link(f"/{atom.id}", text), *([" ", part] for part in beside if part), class_="said")
 
 
 def _changed(changed: Sequence[Replaced]) -> Element | None:
