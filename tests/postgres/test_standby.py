@@ -19,9 +19,12 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.core.types import NewTurn
+from mcp_memory.service import indexing
+from mcp_memory.service.memory import open_memory
 from mcp_memory.store.postgres.store import PostgresStore
 from mcp_memory.store.sql import home_rows, recall_rows, turn_rows
 from mcp_memory.store.values import RecallEntry
+from mcp_memory.testing import HashEmbedder
 from tests.postgres.notes import make_table, note, noted, opened, sql
 from tests.postgres.test_crashes import DURABLE, writers
 from tests.postgres_server import PostgresServer, running
@@ -171,6 +174,22 @@ def test_the_log_of_recalls_is_written_without_the_standby_and_does_not_confirm_
             store.write_home(recall_rows.note_recalls, [("me", entry)])
             assert [logged.ids for logged in store.read("me", recall_rows.list_recalls)] == [("t1",)]
             assert store.write_problem == problem
+
+
+async def test_turns_are_embedded_as_soon_as_the_standby_is_back(
+    standby: PostgresServer, memory: str, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexing, "_AFTER_FAILURE_S", 0.1)
+    async with open_memory(home=home, store=memory, store_timeout=2, embedder=HashEmbedder()) as opened_memory:
+        with standby.paused():
+            with pytest.raises(StoreUnavailable, match=UNCONFIRMED):
+                await opened_memory.record_turns([NewTurn(role="user", content="Tea, please.")], session="s")
+            with anyio.fail_after(WAIT):  # the claim of the space is not confirmed either
+                while sql(memory, "SELECT 1 FROM due WHERE until > 0") == []:  # noqa: ASYNC110
+                    await anyio.sleep(0.05)
+        with anyio.fail_after(WAIT):  # its lease is longer
+            while (await opened_memory.status())["embedding"]["embedded"] == 0:  # noqa: ASYNC110
+                await anyio.sleep(0.05)
 
 
 def test_warnings_are_noticed_whatever_the_client_is_sent(

@@ -38,7 +38,7 @@ from mcp_memory.store.sql import (
     turn_rows,
 )
 from mcp_memory.store.sql.measures import measure
-from mcp_memory.store.values import Saved, Token, Tombstone
+from mcp_memory.store.values import DISTIL, Saved, Token, Tombstone
 
 MAX_DAYS = 366
 _COUNT_LIMIT = 10_000
@@ -304,11 +304,15 @@ class StatusVerbs(RecallVerbs):
         wrong = float(self._store.clock.problem() is not None)
         unready = float(self._write_problem(try_commit=False) is not None)
         return [
-            *samples_of(self._store.read_home(measure)),
+            *samples_of(self._store.read_home(measure, queues=self._queues())),
             Sample("mcp_memory_store_not_ready", "Whether the store cannot be fully read and written now.", unready),
             Sample("mcp_memory_clock_wrong", "Whether this machine's clock differs from the database's.", wrong),
             *self._parts.indexing.samples(),
         ]
+
+    def _queues(self) -> list[str]:
+        """Return the queues of spaces that background threads of this process work on."""
+        return [self._parts.indexing.queue, *([DISTIL] if self._parts.worker else [])]
 
     async def not_ready(self) -> str | None:
         """Run a query; return the reason if the store does not answer or cannot be written by this program, else None.
