@@ -144,8 +144,8 @@ class Store(Engine, SearchStore, Protocol):
     def not_ready(self, *, try_commit: bool = False) -> str | None:
         """Run a query; return the reason if the store does not answer or cannot be written by this program, else None.
 
-        It takes two seconds at most. `write_problem` is up to date afterwards; with `try_commit` it is certain, because
-        a commit is tried. Raises StoreUnavailable if the store cannot be used.
+        It takes two seconds at most. `write_problem` is what is known without a commit afterwards; with `try_commit`
+        one is tried, for two seconds more, and it is certain. Raises StoreUnavailable if the store cannot be used.
         """
         ...
 

@@ -1,8 +1,4 @@
-"""Health of a server: settings that risk the loss or exposure of data, and whether a standby confirms commits.
-
-A user without further rights sees how many standbys are connected, but not their states. If none is connected, no
-commit is confirmed; a standby that is connected and does not answer is found only by a commit.
-"""
+"""Settings of a server that risk the loss or exposure of data, and two servers that are both the primary."""
 
 from __future__ import annotations
 
@@ -11,7 +7,7 @@ from typing import Any
 import psycopg
 
 from mcp_memory.store.postgres import migrations
-from mcp_memory.store.postgres.deadlines import TimedConnection
+from mcp_memory.store.postgres.standby import HAS_LOST_STANDBY
 
 _ABOVE = (
     "The user of the database owns the tables, is a superuser or may bypass row-level security, so only our own queries"
@@ -29,18 +25,6 @@ _MISSING = (
     "The database lacks settings of mcp-memory: {}. They are lost when a dump is restored. Run `mcp-memory migrate`"
     " with the URL of the user who owns the database."
 )
-_NO_STANDBY = (
-    "Writes are not confirmed: synchronous_standby_names requires a standby, and {}. Start it, or change that setting"
-    " to write without it."
-)
-STANDBY_SILENT = _NO_STANDBY.format("none answers")
-_CONNECTED = """
-    SELECT EXISTS (SELECT 1 FROM pg_stat_replication WHERE application_name <> 'pg_basebackup')
-    WHERE current_setting('synchronous_standby_names') <> '' AND NOT pg_is_in_recovery()
-    AND current_setting('synchronous_commit') NOT IN ('off', 'local')
-"""
-_COMMIT = "SELECT pg_logical_emit_message(true, 'mcp-memory', ''), set_config('client_min_messages', 'warning', true)"
-"""The smallest transaction that waits for a standby. It changes nothing."""
 
 
 def setting_problems(con: psycopg.Connection[Any]) -> list[str]:
@@ -51,27 +35,10 @@ def setting_problems(con: psycopg.Connection[Any]) -> list[str]:
         " current_setting('synchronous_commit') = 'off',"
         " current_setting('synchronous_standby_names') = ''"
         " AND EXISTS (SELECT 1 FROM pg_stat_replication WHERE application_name <> 'pg_basebackup')"
+        f" AND NOT ({HAS_LOST_STANDBY})"  # which `Standby.problem` says
         " FROM pg_roles WHERE rolname = current_user"
     ).fetchone()
     problems = [text for text, is_so in zip((_ABOVE, _NOT_FLUSHED, _NOT_SENT), row or (), strict=False) if is_so]
     if missing := migrations.missing_settings(con):
         problems.append(_MISSING.format(", ".join(missing)))
     return problems
-
-
-def standby_problem(con: TimedConnection, *, try_commit: bool) -> str | None:
-    """Return why commits are not confirmed by a synchronous standby, or None if they are or no standby is required.
-
-    With `try_commit`, one is tried until the deadline of the connection.
-    """
-    row = con.execute(_CONNECTED).fetchone()
-    if row is None:
-        return None
-    if row == (False,):
-        return _NO_STANDBY.format("none is connected")
-    return STANDBY_SILENT if try_commit and not _is_confirmed(con) else None
-
-
-def _is_confirmed(con: TimedConnection) -> bool:
-    con.execute(_COMMIT)
-    return not con.has_warned

@@ -268,7 +268,7 @@ class PostgresStore:
 
     @property
     def write_problem(self) -> str | None:
-        return self._db.commits.problem
+        return self._db.standby.problem
 
     def schema(self) -> str:
         return STEPS[-1].name
