@@ -38,7 +38,7 @@ from mcp_memory.store.postgres.commits import Commits, Mark, Unconfirmed, was_co
 from mcp_memory.store.postgres.connection import equip
 from mcp_memory.store.postgres.deadlines import NoAnswer, TimedConnection, allow_long_answers, deadline_in
 from mcp_memory.store.postgres.failures import has_failed, is_transient, name_of, reason_of, translate_errors
-from mcp_memory.store.postgres.health import setting_problems
+from mcp_memory.store.postgres.health import double_primary, setting_problems
 from mcp_memory.store.postgres.notifications import Notifications
 from mcp_memory.store.postgres.pool import Pool, PoolExhausted
 from mcp_memory.store.postgres.replica import Replica, position_of
@@ -166,7 +166,12 @@ class PostgresDatabase:
             self.in_snapshot(lambda: self.read(lambda con: None))
         if self.read_only is not None:
             not_ready = f"{self.name} can only be read: {self.read_only}. Upgrade this mcp-memory."
-        others = (not_ready, self.standby.problem, self._replica and self._replica.problem)
+        others = (
+            not_ready,
+            self.standby.problem,
+            double_primary(self._conninfo),
+            self._replica and self._replica.problem,
+        )
         return [*self._setting_problems, *(problem for problem in others if problem)]
 
     def notifications(self, heard: Callable[[], None]) -> Notifications:

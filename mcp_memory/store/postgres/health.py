@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 
 from mcp_memory.store.postgres import migrations
 from mcp_memory.store.postgres.standby import HAS_LOST_STANDBY
@@ -20,6 +22,10 @@ _NOT_FLUSHED = (
 _NOT_SENT = (
     "No standby is synchronous: after a failover to one, writes that were acknowledged may be missing. Name it in"
     " synchronous_standby_names."
+)
+_SEVERAL = (
+    "{} servers accept writes, {}: what is written to one is missing on the other. Stop the one that was the primary"
+    " before, and make it a standby with deploy/rebuild-standby.sh, which keeps its data directory."
 )
 _MISSING = (
     "The database lacks settings of mcp-memory: {}. They are lost when a dump is restored. Run `mcp-memory migrate`"
@@ -42,3 +48,21 @@ def setting_problems(con: psycopg.Connection[Any]) -> list[str]:
     if missing := migrations.missing_settings(con):
         problems.append(_MISSING.format(", ".join(missing)))
     return problems
+
+
+def double_primary(conninfo: str) -> str | None:
+    """Return the problem that several hosts of a connection accept writes, or None. It takes two seconds a host."""
+    parameters = conninfo_to_dict(conninfo)
+    lists = {name: str(parameters[name]).split(",") for name in ("host", "hostaddr", "port") if parameters.get(name)}
+    many = max(map(len, lists.values()), default=1)
+    primaries = dict[Any, str]()  # by when they started: a server may have several names
+    for place in range(many if many > 1 else 0):
+        one: dict[str, Any] = {name: values[place % len(values)] for name, values in lists.items()}
+        with (
+            suppress(psycopg.Error),
+            psycopg.connect(**parameters | one | {"connect_timeout": 2, "target_session_attrs": "read-write"}) as con,
+        ):
+            ((started,),) = con.execute("SELECT pg_postmaster_start_time()").fetchall()
+            host = one.get("host") or one.get("hostaddr") or "localhost"
+            primaries.setdefault(started, f"{host}:{one.get('port', 5432)}")
+    return _SEVERAL.format(len(primaries), " and ".join(primaries.values())) if len(primaries) > 1 else None
