@@ -32,7 +32,7 @@ from mcp_memory.core import telemetry
 from mcp_memory.core.errors import Refused, StoreUnavailable
 from mcp_memory.core.logs import SafeText
 from mcp_memory.store.postgres import migrations, row_security
-from mcp_memory.store.postgres.access import Access, enter, give_access, key_of, read_key
+from mcp_memory.store.postgres.access import WRONG_PROOF, Access, enter, give_access, key_of, read_key
 from mcp_memory.store.postgres.clock import DatabaseClock
 from mcp_memory.store.postgres.commits import Commits, Mark, Unconfirmed, was_committed
 from mcp_memory.store.postgres.connection import equip
@@ -115,7 +115,7 @@ class PostgresDatabase:
                     if self._access.key is None:
                         self._access = replace(self._access, key=read_key(con))
                         self._equip(con)
-                    next(enter(con, None, "read"))  # refuses a wrong key
+                    self._require_key(con)
                     self._setting_problems = setting_problems(con)
                     if self.read_only is None:
                         self.commits.forget_old(con)
@@ -124,6 +124,18 @@ class PostgresDatabase:
                 raise
         for problem in self._setting_problems:
             logger.warning("%s", SafeText(problem))
+
+    def _require_key(self, con: Connection) -> None:
+        """Enter all spaces. Raises an error for a wrong key, or none where one is needed."""
+        try:
+            next(enter(con, None, "read"))
+        except psycopg.Error as error:
+            if error.sqlstate != WRONG_PROOF or self._access.key is not None:
+                raise
+            raise StoreUnavailable(
+                "MCP_MEMORY_STORE_KEY is not set, and this database needs it. Set it to the key that `mcp-memory"
+                " migrate --grant USER` printed for this user, or was given."
+            ) from None
 
     def _equip(self, con: Connection) -> None:
         equip(con)
@@ -166,12 +178,8 @@ class PostgresDatabase:
             self.in_snapshot(lambda: self.read(lambda con: None))
         if self.read_only is not None:
             not_ready = f"{self.name} can only be read: {self.read_only}. Upgrade this mcp-memory."
-        others = (
-            not_ready,
-            self.standby.problem,
-            double_primary(self._conninfo),
-            self._replica and self._replica.problem,
-        )
+        primaries = double_primary(self._conninfo)
+        others = (not_ready, primaries, self.standby.problem, self._replica and self._replica.problem)
         return [*self._setting_problems, *(problem for problem in others if problem)]
 
     def notifications(self, heard: Callable[[], None]) -> Notifications:
@@ -185,9 +193,10 @@ class PostgresDatabase:
         neither for the disk nor for the standby, and may be lost with the server.
         """
         if self.read_only is not None:
-            raise StoreUnavailable(
-                f"{self.name} can only be read: {self.read_only}. Nothing was written. Upgrade this mcp-memory."
-            )
+            text = f"{self.name} can only be read: {self.read_only}. Nothing was written. Upgrade this mcp-memory."
+            error = StoreUnavailable(text)
+            error.public = text.replace(self.name, "The database", 1)
+            raise error
         with self._translate_errors():
             deadline = self._deadline()
             with self._place_to_write() if durable else nullcontext():

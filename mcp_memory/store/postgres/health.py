@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from mcp_memory.store.postgres import migrations
 from mcp_memory.store.postgres.standby import HAS_LOST_STANDBY
@@ -52,16 +52,14 @@ def setting_problems(con: psycopg.Connection[Any]) -> list[str]:
 
 def double_primary(conninfo: str) -> str | None:
     """Return the problem that several hosts of a connection accept writes, or None. It takes two seconds a host."""
-    parameters = conninfo_to_dict(conninfo)
+    parameters: dict[str, Any] = {**conninfo_to_dict(conninfo)}
     lists = {name: str(parameters[name]).split(",") for name in ("host", "hostaddr", "port") if parameters.get(name)}
     many = max(map(len, lists.values()), default=1)
     primaries = dict[Any, str]()  # by when they started: a server may have several names
     for place in range(many if many > 1 else 0):
-        one: dict[str, Any] = {name: values[place % len(values)] for name, values in lists.items()}
-        with (
-            suppress(psycopg.Error),
-            psycopg.connect(**parameters | one | {"connect_timeout": 2, "target_session_attrs": "read-write"}) as con,
-        ):
+        one = {name: values[place % len(values)] for name, values in lists.items()}
+        only = make_conninfo("", **parameters | one | {"connect_timeout": 2, "target_session_attrs": "read-write"})
+        with suppress(psycopg.Error), psycopg.connect(only) as con:
             ((started,),) = con.execute("SELECT pg_postmaster_start_time()").fetchall()
             host = one.get("host") or one.get("hostaddr") or "localhost"
             primaries.setdefault(started, f"{host}:{one.get('port', 5432)}")
