@@ -75,10 +75,13 @@ def test_after_two_promotions_every_acknowledged_write_is_there_once() -> None:
         with first.standby() as second:
             url = f"postgresql://memory@127.0.0.1:{first.port},127.0.0.1:{second.port}/memory"
             with opened(url) as store, writers(store) as written:
+                sql(first.url(), "ALTER SYSTEM SET listen_addresses = '127.0.0.1,127.0.0.2'")
                 with lost(first, second, written):
                     acknowledged = len(written.acknowledged)  # all four writers wait
                     assert store.read("space 0", turn_rows.sessions) != []
                     assert len(written.acknowledged) == acknowledged
+                rebuilt = (first.folder / "data/postgresql.auto.conf").read_text(encoding="utf-8")
+                assert rebuilt.endswith("listen_addresses = '127.0.0.1,127.0.0.2'\n")
                 with lost(second, first, written):
                     pass
             written.check(first.url("memory"))

@@ -164,8 +164,8 @@ def _error_of_postgres(
         case errors.InsufficientPrivilege():
             return StoreUnavailable(
                 f"The user of {name} may not do that ({reason}).{nothing} With the URL of the user who owns"
-                " the tables, run `mcp-memory migrate --grant USER` for the servers' user; only the owner may upgrade or"
-                " move them. The extension vector an administrator creates once."
+                " the tables, run `mcp-memory migrate --grant USER` for the servers' user; only the owner may upgrade"
+                " or move them. The extension vector an administrator creates once."
             )
         case psycopg.OperationalError() | psycopg.InterfaceError():
             advice = next((step for word, step in _CONNECTING.items() if word in str(error)), _REACHED)
