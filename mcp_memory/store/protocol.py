@@ -36,7 +36,17 @@ from mcp_memory.store.purge_search import Traces
 from mcp_memory.store.row_types import Row
 from mcp_memory.store.sql.transaction import Engine
 from mcp_memory.store.turn_metadata import TurnMetadata
-from mcp_memory.store.values import Filters, IndexProgress, Layer, NearestQuery, Posting, Scored, Totals, Vectors
+from mcp_memory.store.values import (
+    Filters,
+    IndexProgress,
+    Layer,
+    NearestQuery,
+    Posting,
+    Replication,
+    Scored,
+    Totals,
+    Vectors,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -152,6 +162,11 @@ class Store(Engine, SearchStore, Protocol):
     @property
     def write_problem(self) -> str | None:
         """The reason why a server does not confirm writes, as last found, else None. The store can be read."""
+        ...
+
+    @property
+    def replication(self) -> Replication | None:
+        """The standbys, as `not_ready` last found them; None for files."""
         ...
 
     def on_change(self, heard: Callable[[], None]) -> None:

@@ -24,7 +24,7 @@ from mcp_memory.service.memory import open_memory
 from mcp_memory.store.postgres import standby as standby_state
 from mcp_memory.store.postgres.store import PostgresStore
 from mcp_memory.store.sql import home_rows, recall_rows, turn_rows
-from mcp_memory.store.values import RecallEntry
+from mcp_memory.store.values import RecallEntry, Replication
 from mcp_memory.testing import HashEmbedder
 from tests.postgres.notes import make_table, note, noted, opened, sql
 from tests.postgres.test_crashes import DURABLE, writers
@@ -234,7 +234,7 @@ def test_a_store_knows_that_no_standby_confirms_commits(
 def test_servers_agree_that_the_standby_is_silent_while_anything_waits_for_it(
     standby: PostgresServer, memory: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(standby_state, "_STATE", standby_state._STATE.replace("'5 s'", "'0 s'"))
+    monkeypatch.setattr(standby_state, "STATE", standby_state.STATE.replace("'5 s'", "'0 s'"))
     with opened(memory) as one, opened(memory) as two, ThreadPoolExecutor(8) as threads:
         with standby.paused():
             writing = threads.submit(note, one, "once")
@@ -261,6 +261,11 @@ def test_a_memory_that_has_had_a_standby_says_that_it_is_written_without_one() -
             assert store.problems() == []  # it never had any
             with primary.standby() as standby:
                 assert problem_of(store) == ""
+                assert store.replication == Replication(connected=1, is_required=True, lag=None)
+                with opened(primary.url("memory")) as administrator:
+                    administrator.not_ready()
+                    assert administrator.replication is not None
+                    assert isinstance(administrator.replication.lag, int)
                 standby.kill()
                 sql(primary.url(), "ALTER SYSTEM SET synchronous_standby_names = ''")
                 sql(primary.url(), "SELECT pg_reload_conf()")

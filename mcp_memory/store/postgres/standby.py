@@ -18,6 +18,7 @@ import psycopg
 from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.store.postgres.deadlines import TimedConnection, deadline_in
 from mcp_memory.store.postgres.pool import Pool, PoolExhausted
+from mcp_memory.store.values import Replication
 
 _NO_STANDBY = (
     "Writes are not confirmed: synchronous_standby_names requires a standby, and {}. Start it, or rebuild it with"
@@ -29,17 +30,17 @@ _ALONE = (
     "Writes are acknowledged without a standby, which this memory has had: synchronous_standby_names is empty, and what"
     " is written now is lost if the disk of the primary is. Make a standby, and set it to '*' again."
 )
-_STATE = """
-    SELECT current_setting('synchronous_standby_names') <> ''
-            AND current_setting('synchronous_commit') NOT IN ('off', 'local'),
-        (SELECT count(*) FROM pg_stat_replication WHERE application_name <> 'pg_basebackup'),
-        EXISTS (SELECT 1 FROM pg_stat_activity WHERE usename = current_user AND wait_event = 'SyncRep'
-            AND state_change < now() - interval '5 s')
-    WHERE NOT pg_is_in_recovery()
+STATE = """
+    (SELECT count(*) FROM pg_stat_replication WHERE application_name <> 'pg_basebackup'),
+    current_setting('synchronous_standby_names') <> ''
+        AND current_setting('synchronous_commit') NOT IN ('off', 'local'),
+    (SELECT max(pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn))::bigint FROM pg_stat_replication
+        WHERE application_name <> 'pg_basebackup'),
+    EXISTS (SELECT 1 FROM pg_stat_activity WHERE usename = current_user AND wait_event = 'SyncRep'
+        AND state_change < now() - interval '5 s')
 """
 HAS_LOST_STANDBY = """
-    SELECT current_setting('synchronous_standby_names') = ''
-        AND EXISTS (SELECT 1 FROM commit_mark WHERE token = -1)
+    current_setting('synchronous_standby_names') = '' AND EXISTS (SELECT 1 FROM commit_mark WHERE token = -1)
 """
 _RECORD = "INSERT INTO commit_mark (token, at) VALUES (-1, 'infinity') ON CONFLICT DO NOTHING"
 """The token of a transaction is never negative, and this row never becomes old."""
@@ -50,8 +51,7 @@ _COMMIT = "SELECT pg_logical_emit_message(true, 'mcp-memory', ''), set_config('c
 class Standby:
     """What a process knows of the standbys of its database. Safe to use from any thread.
 
-    `problem` is why no standby confirms commits, as last found; None if one does, or none is required. `connected` is
-    how many there are, and `is_required` whether commits wait for one.
+    `problem` is why no standby confirms commits, as last found; None if one does, or none is required.
     """
 
     def __init__(self, pool: Pool, seconds: float) -> None:
@@ -61,14 +61,16 @@ class Standby:
         self._trying = Lock()
         self._is_recorded = False
         self.problem: str | None = None
-        self.is_required, self.connected = False, 0
+        self.replication: Replication | None = None
 
     def look(self, con: TimedConnection) -> None:
         """Find out what is known without a commit. If there was a problem, a commit is tried in the background."""
-        self.is_required, self.connected, is_waited_for = con.execute(_STATE).fetchone() or (False, 0, False)
-        if not self.is_required:
-            self.problem = _ALONE if con.execute(HAS_LOST_STANDBY).fetchone() == (True,) else None
-        elif not self.connected:
+        row = con.execute(f"SELECT {STATE}, {HAS_LOST_STANDBY} WHERE NOT pg_is_in_recovery()").fetchone()
+        connected, is_required, lag, is_waited_for, is_lost = row or (0, False, None, False, False)
+        self.replication = Replication(connected=connected, is_required=is_required, lag=lag)
+        if not is_required:
+            self.problem = _ALONE if is_lost else None
+        elif not connected:
             self.problem = _NONE_CONNECTED
         else:
             self._record(con)
@@ -82,7 +84,7 @@ class Standby:
 
         If another thread is trying one, wait for its outcome.
         """
-        if not (self.is_required and self.connected):
+        if not (self.replication and self.replication.is_required and self.replication.connected):
             return
         is_first = self._trying.acquire(blocking=False)
         if not is_first and not self._trying.acquire(timeout=self._seconds):
@@ -115,7 +117,7 @@ class Standby:
 
 def problem_of_commits(con: TimedConnection) -> str | None:
     """Try a commit until the deadline of the connection; return why no standby confirms it, or None."""
-    is_required, connected, _ = con.execute(_STATE).fetchone() or (False, 0, False)
+    connected, is_required, _, _ = con.execute(f"SELECT {STATE}").fetchone() or (0, False, None, False)
     if not is_required:
         return None
     if not connected:
