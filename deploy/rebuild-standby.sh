@@ -5,7 +5,8 @@
 #
 # CONNECTION is that of the present primary, as a user who may replicate. Run it as the user of PostgreSQL, with PGDATA
 # set, while PostgreSQL does not run there; then start it. What the directory contained is kept beside it: it may have
-# writes that nobody acknowledged. Delete it when you need no more of them.
+# writes that nobody acknowledged. Delete it when you need no more of them. Its listen_addresses are set again, because
+# those of the primary may be addresses of that machine.
 
 set -eu
 primary=${1:?"Give the connection of the present primary, such as 'host=standby user=standby'."}
@@ -20,10 +21,15 @@ while pg_ctl status -D "$data" >/dev/null 2>&1; do
     fi
     sleep 1
 done
+listens=
 if [ -e "$data" ] && [ -n "$(ls -A "$data")" ]; then
     kept="$data.before-$(date -u +%Y%m%dT%H%M%SZ)"
     mv "$data" "$kept"
     echo "Kept what was there: $kept"
+    listens=$(postgres -C listen_addresses -D "$kept" 2>/dev/null || true)
 fi
 pg_basebackup -d "$primary" -D "$data" -R -X stream -c fast
+if [ -n "$listens" ]; then
+    echo "listen_addresses = '$listens'" >>"$data/postgresql.auto.conf"
+fi
 echo "Start PostgreSQL. Writes are acknowledged again as soon as it has caught up."

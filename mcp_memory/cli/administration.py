@@ -327,6 +327,8 @@ def migrate(role: str | None, contract: bool) -> None:
     if role is not None:
         key = give_key(chosen.store, role, chosen.store_key)
         lines.append(f"{escape_controls(role)} may read and write the rows with its key")
+    elif not contract:
+        lines.append("Servers connect as another user: `mcp-memory migrate --grant USER` lets it use the tables.")
     if key is not None:
         lines += ["Set this for its servers; it is not shown again:", f"MCP_MEMORY_STORE_KEY={key}"]
     answer = {"done": [{"step": step, "phase": phase} for step, phase in done], "granted": role, "key": key}
@@ -476,8 +478,8 @@ def move(source: str, target: str, check: bool) -> None:
     questions.
 
     \b
-    mcp-memory move sqlite:~/.mcp-memory postgresql://memory@db.example.com/m
-    mcp-memory move postgresql://memory@db.example.com/m sqlite:/var/lib/memory
+    mcp-memory move sqlite:~/.mcp-memory postgresql://owner@db.example.com/m
+    mcp-memory move postgresql://owner@db.example.com/m sqlite:/var/lib/memory
     """
     from mcp_memory.service.upkeep.move import move as move_memory
 
@@ -495,7 +497,7 @@ def _move_lines(done: Moved, *, check: bool) -> Iterator[str]:
     yield f"{escape_controls(done.source)} and {escape_controls(done.target)} have the same contents."
     yield f"{plural(done.questions, 'question')} found the same on both sides; {done.seconds:,} s."
     if not check:
-        use = "set MCP_MEMORY_STORE to its URL"
+        use = "let the servers' user in with `mcp-memory migrate --grant USER`, set MCP_MEMORY_STORE to that user's URL"
         if done.target.startswith("sqlite:"):
             use = (
                 f"set MCP_MEMORY_HOME={escape_controls(done.target.removeprefix('sqlite:'))} and unset MCP_MEMORY_STORE"

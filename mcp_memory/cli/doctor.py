@@ -43,6 +43,7 @@ from mcp_memory.service.upkeep.backup import Backup, folder_of, list_backups
 from mcp_memory.service.upkeep.home_checks import exposed_paths, identity_problem, nearest_folder, why_unwritable
 from mcp_memory.service.upkeep.rebuild import spaces_with_outdated_persona
 from mcp_memory.store.files import database_is_gone
+from mcp_memory.store.values import Replication
 
 LITTLE_DISK, TOO_LITTLE_DISK = 1_000_000_000, 50_000_000
 _WORTH_A_BACKUP = 1_000  # turns
@@ -211,12 +212,13 @@ def _check_store(settings: Settings) -> Iterator[Check]:
         yield Check("database", "ok", "none yet, created when something is first stored")
         return
 
-    async def look() -> tuple[dict[str, Any], list[str], bool]:
+    async def look() -> tuple[dict[str, Any], list[str], bool, Replication | None]:
         async with open_memory(settings, distil=False, what="doctor") as memory:
-            return await memory.status(), await memory.problems(), await memory.unproven()
+            found = await memory.status(), await memory.problems(), await memory.unproven()
+            return *found, memory.replication()
 
     try:
-        status, problems, unproven = anyio.run(look)
+        status, problems, unproven, replication = anyio.run(look)
     except McpMemoryError as error:
         yield Check("database", "fail", str(error), "Nothing was changed. When this is mended, run doctor again.")
         return
@@ -228,6 +230,8 @@ def _check_store(settings: Settings) -> Iterator[Check]:
     else:
         for problem in problems:
             yield Check("database", "fail", problem)
+        if replication is not None and status["write_problem"] is None:
+            yield Check("standby", "ok", standby_text(replication))
     if unproven:
         next_step = (
             "If none is running, `mcp-memory doctor --repair` or the next purge finishes it. The erased words are no "
@@ -243,6 +247,15 @@ def _check_store(settings: Settings) -> Iterator[Check]:
         yield check_backups(
             list_backups(folder_of(settings.home)), turns=status["counts"]["turns"], now=datetime.now(UTC)
         )
+
+
+def standby_text(found: Replication) -> str:
+    """Return how many standbys there are, whether commits wait for one and, if that is known, how far it is behind."""
+    if not found.connected:
+        return "none is connected, and no write waits for one"
+    lag = "" if found.lag is None else f", the slowest is {found.lag:,} bytes behind"
+    waits = "writes wait for one, which confirms them" if found.is_required else "no write waits for one"
+    return f"{found.connected} connected, {waits}{lag}"
 
 
 def _check_files(home: Path, problems: Sequence[str]) -> Iterator[Check]:

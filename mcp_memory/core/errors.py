@@ -23,7 +23,12 @@ from __future__ import annotations
 
 
 class McpMemoryError(Exception):
-    """Base class. `str(error)` is one or two sentences for the agent or person who reads it."""
+    """Base class. `str(error)` is one or two sentences for the agent or person who reads it.
+
+    `public` is what clients of a server read instead, if that names hosts or users of its database; else None.
+    """
+
+    public: str | None = None
 
 
 class InvalidInput(McpMemoryError):

@@ -242,7 +242,7 @@ def counted_address(host: str) -> str:
 
 def memory_unavailable(error: McpMemoryError) -> Rejected:
     logger.warning("requests cannot be authenticated: %s", error)
-    return Rejected(503, "This memory cannot be opened now. Its log says why.")
+    return Rejected(503, error.public or "The store cannot be used; the reason is in the log of the server.")
 
 
 # --- the token of this machine ---

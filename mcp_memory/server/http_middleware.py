@@ -386,7 +386,7 @@ class ConcurrencyLimit:
 _LIVE, _READY = "/livez", "/readyz"
 _READY_CACHE_SECONDS = 1.0
 _READY_SECONDS = 1.9  # a load balancer waits two
-_IN_LOG = "The store cannot be used; the reason is in the log."
+_IN_LOG = "The store cannot be used; the reason is in the log of the server."
 _NO_ANSWER = "The store did not answer within 2 s."
 
 
@@ -420,7 +420,7 @@ class Probes:
                 memory = await self._memory()
                 reason = await memory.not_ready()
             except McpMemoryError as error:
-                return _Readiness(is_ready=False, text=_IN_LOG, details=str(error))  # it names hosts
+                return _Readiness(is_ready=False, text=error.public or _IN_LOG, details=str(error))
             text = reason or "\n".join(memory.warnings())
             return _Readiness(is_ready=reason is None, text=text, details=text)
         return _Readiness(is_ready=False, text=_NO_ANSWER, details=_NO_ANSWER)

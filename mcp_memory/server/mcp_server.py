@@ -242,7 +242,7 @@ class MemoryServer(MCPServer[None]):
             return result
         except McpMemoryError as error:
             request.fail(error)
-            failed, text = type(error).__name__, await _mask(str(error))
+            failed, text = type(error).__name__, await _mask(error.public or str(error))
             if name.startswith(VERB_PREFIX):
                 from mcp_memory.server.verb_tools import failure
 
@@ -306,7 +306,7 @@ class MemoryServer(MCPServer[None]):
             raise ResourceNotFoundError(await _mask(str(error))) from error
         except McpMemoryError as error:
             request.fail(error)
-            raise ResourceError(await _mask(str(error))) from error
+            raise ResourceError(await _mask(error.public or str(error))) from error
         except Exception as error:
             request.fail(error)
             raise UnexpectedResourceError("Internal error. Its traceback is in the server's log.") from error
@@ -337,7 +337,7 @@ class MemoryServer(MCPServer[None]):
             return await get_prompt(await self._memory(), prompt, arguments or {})
         except McpMemoryError as error:
             request.fail(error)
-            raise MCPError(wire.INVALID_PARAMS, str(error)) from error
+            raise MCPError(wire.INVALID_PARAMS, error.public or str(error)) from error
         except Exception as error:
             request.fail(error)
             logger.exception("prompt %s failed", SafeText(name))

@@ -16,6 +16,7 @@ with terms of an earlier version are indexed again, and searched by the old term
 from __future__ import annotations
 
 import logging
+import secrets
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -90,7 +91,8 @@ class Indexing:
         self._index_result = index_result
         self._judge_row = judge_row
         self._read_turns = read_turns
-        self._queue = index_queue(embedder.identity if embedder else "none")
+        self.queue = index_queue(embedder.identity if embedder else "none")
+        self._worker = secrets.token_hex(8)
         self._complete = embedder is None
         self._others: list[Embedder] | None = None
         self._error: str | None = None
@@ -239,7 +241,7 @@ class Indexing:
             stored = self._stored
             try:
                 if not is_open:
-                    self._store.write_home(queues.open_queue, self._queue)
+                    self._store.write_home(queues.open_queue, self.queue, worker=self._worker)
                     is_open = True
                 self._maintain()
                 while not self._stop.is_set() and self._index_next():
@@ -247,10 +249,12 @@ class Indexing:
                 self._error = self._results_error
                 wait = _EVERY_S
             except McpMemoryError as error:  # a model that fails, a full disk, a lock
+                is_open = False  # a claim may be left
                 if str(error) != self._error and not self._stop.is_set():  # else the store may be closed by now
                     logger.warning("indexing waits: %s", error)
                 self._error = str(error)
             except Exception:
+                is_open = False
                 self._error = "an internal error; see the log"
                 logger.exception("indexing failed")
             self._note_progress(stored)
@@ -262,9 +266,9 @@ class Indexing:
 
     def _index_next(self) -> bool:
         """Do some work on the space that has been due longest. Return False if none is due."""
-        claim = queues.claim_space(self._store, self._queue, lease=_LEASE)
+        claim = queues.claim_space(self._store, self.queue, lease=_LEASE, worker=self._worker)
         if claim is None:
-            self._complete = self._embedder is None or not self._store.read_home(queues.count_waiting, self._queue)
+            self._complete = self._embedder is None or not self._store.read_home(queues.count_waiting, self.queue)
             return False
         again = timedelta(0)
         try:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from mcp_memory.core.metrics import Sample
 from mcp_memory.store.sql.measures import Measures
+from mcp_memory.store.values import Replication
 
 
 def samples_of(measures: Measures) -> Iterator[Sample]:
@@ -22,3 +23,11 @@ def samples_of(measures: Measures) -> Iterator[Sample]:
         yield Sample(
             "mcp_memory_queue_oldest_seconds", "For how long the first of them has been due.", backlog.oldest, labels
         )
+
+
+def replication_samples(found: Replication | None) -> Iterator[Sample]:
+    if found is not None:
+        yield Sample("mcp_memory_standbys", "Standbys that are connected to the primary.", found.connected)
+        if found.lag is not None:
+            text = "Bytes of the log that the slowest standby has not replayed."
+            yield Sample("mcp_memory_standby_lag_bytes", text, found.lag)

@@ -8,6 +8,7 @@ only wakes the thread: due jobs are computed from rows.
 from __future__ import annotations
 
 import logging
+import secrets
 import threading
 from collections.abc import Callable
 from datetime import timedelta
@@ -39,6 +40,7 @@ class SchedulerThread:
         self._scheduler_of = scheduler_of
         self._model = model
         self._lease = model_lease(settings)
+        self._worker = secrets.token_hex(8)
         self._bell = threading.Event()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="scheduler", daemon=True)
@@ -64,17 +66,19 @@ class SchedulerThread:
             wait = _REFUSED_S
             try:
                 if not is_open:
-                    self._store.write_home(queues.open_queue, DISTIL)
+                    self._store.write_home(queues.open_queue, DISTIL, worker=self._worker)
                     is_open = True
                 wait = 0.0 if self._serve_next() else _EVERY_S
                 failure = ""
             except Refused as refused:
                 logger.info("the scheduler waits: %s", refused)
             except McpMemoryError as error:
+                is_open = False  # a claim may be left
                 if str(error) != failure and not self._stop.is_set():
                     logger.warning("the scheduler waits: %s", error)
                 failure = str(error)
             except Exception:
+                is_open = False
                 if not self._stop.is_set():  # the store may have been closed
                     logger.exception("the scheduler failed")
             if wait and self._bell.wait(wait):
@@ -88,7 +92,7 @@ class SchedulerThread:
         """
         if self._store.read_home(home_rows.paused):
             return False
-        claim = queues.claim_space(self._store, DISTIL, lease=self._lease)
+        claim = queues.claim_space(self._store, DISTIL, lease=self._lease, worker=self._worker)
         if claim is None:
             return False
         again = timedelta(seconds=_REFUSED_S)

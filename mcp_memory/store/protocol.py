@@ -36,7 +36,17 @@ from mcp_memory.store.purge_search import Traces
 from mcp_memory.store.row_types import Row
 from mcp_memory.store.sql.transaction import Engine
 from mcp_memory.store.turn_metadata import TurnMetadata
-from mcp_memory.store.values import Filters, IndexProgress, Layer, NearestQuery, Posting, Scored, Totals, Vectors
+from mcp_memory.store.values import (
+    Filters,
+    IndexProgress,
+    Layer,
+    NearestQuery,
+    Posting,
+    Replication,
+    Scored,
+    Totals,
+    Vectors,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -144,14 +154,19 @@ class Store(Engine, SearchStore, Protocol):
     def not_ready(self, *, try_commit: bool = False) -> str | None:
         """Run a query; return the reason if the store does not answer or cannot be written by this program, else None.
 
-        It takes two seconds at most. `write_problem` is up to date afterwards; with `try_commit` it is certain, because
-        a commit is tried. Raises StoreUnavailable if the store cannot be used.
+        It takes two seconds at most. `write_problem` is what is known without a commit afterwards; with `try_commit`
+        one is tried, for two seconds more, and it is certain. Raises StoreUnavailable if the store cannot be used.
         """
         ...
 
     @property
     def write_problem(self) -> str | None:
         """The reason why a server does not confirm writes, as last found, else None. The store can be read."""
+        ...
+
+    @property
+    def replication(self) -> Replication | None:
+        """The standbys, as `not_ready` last found them; None for files."""
         ...
 
     def on_change(self, heard: Callable[[], None]) -> None:

@@ -275,6 +275,18 @@ INDEX = "index"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Replication:
+    """The standbys of a database: how many are connected, and whether commits wait for one.
+
+    `lag` is how many bytes of the log the slowest has not replayed; None if the user may not see that.
+    """
+
+    connected: int
+    is_required: bool
+    lag: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
     """A space that a worker of a queue has claimed; `token` distinguishes this claim from later claims.
 

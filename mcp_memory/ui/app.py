@@ -424,7 +424,7 @@ def _status_of(error: McpMemoryError) -> int:
 
 
 async def _mask_error(error: McpMemoryError) -> str:
-    return await anyio.to_thread.run_sync(mask, str(error))
+    return await anyio.to_thread.run_sync(mask, error.public or str(error))
 
 
 def _import_pages() -> None:

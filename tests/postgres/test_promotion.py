@@ -75,10 +75,13 @@ def test_after_two_promotions_every_acknowledged_write_is_there_once() -> None:
         with first.standby() as second:
             url = f"postgresql://memory@127.0.0.1:{first.port},127.0.0.1:{second.port}/memory"
             with opened(url) as store, writers(store) as written:
+                sql(first.url(), "ALTER SYSTEM SET listen_addresses = '127.0.0.1,127.0.0.2'")
                 with lost(first, second, written):
                     acknowledged = len(written.acknowledged)  # all four writers wait
                     assert store.read("space 0", turn_rows.sessions) != []
                     assert len(written.acknowledged) == acknowledged
+                rebuilt = (first.folder / "data/postgresql.auto.conf").read_text(encoding="utf-8")
+                assert rebuilt.endswith("listen_addresses = '127.0.0.1,127.0.0.2'\n")
                 with lost(second, first, written):
                     pass
             written.check(first.url("memory"))
@@ -89,6 +92,31 @@ def test_a_primary_that_answers_is_not_replaced() -> None:
         with pytest.raises(RuntimeError, match=r"The lost primary answers\. .* Nothing was changed\."):
             perform(steps()[0], second, {"primary": first})
         assert sql(second.url(), "SELECT pg_is_in_recovery()") == [(True,)]
+
+
+def test_a_primary_that_still_sends_is_replaced_only_by_force() -> None:
+    def promote(connection: str) -> str:
+        return perform(f"sh deploy/promote.sh {connection}", second, {})
+
+    with running(DURABLE) as first:
+        first.make_template()
+        with first.standby() as second:
+            with pytest.raises(RuntimeError, match=r"name of the lost primary is unknown: .* Nothing was changed\."):
+                promote("'host=primary..lost'")
+            with pytest.raises(RuntimeError, match=r"receives from a primary, 127\.0\.0\.1, .* Nothing was changed\."):
+                promote("'host=127.0.0.1 port=1'")
+            assert sql(second.url(), "SELECT pg_is_in_recovery()") == [(True,)]
+            both = f"postgresql://memory@127.0.0.1:{first.port},127.0.0.1:{second.port}/memory"
+            with opened(both) as store:
+                assert store.problems() == []
+                assert "This is the primary now" in promote("--force 'host=127.0.0.1 port=1'")
+                assert [problem for problem in store.problems() if problem.startswith("2 servers")] == [
+                    f"2 servers accept writes, 127.0.0.1:{first.port} and 127.0.0.1:{second.port}: what is written to"
+                    " one is missing on the other. Stop the one that was the primary before, and make it a standby with"
+                    " deploy/rebuild-standby.sh, which keeps its data directory."
+                ]
+            with pytest.raises(RuntimeError, match=r"accepts writes itself\. Nothing was changed\."):
+                promote("--force 'host=127.0.0.1 port=1'")
 
 
 @pytest.mark.nightly

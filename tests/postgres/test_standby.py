@@ -19,9 +19,13 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.core.types import NewTurn
+from mcp_memory.service import indexing
+from mcp_memory.service.memory import open_memory
+from mcp_memory.store.postgres import standby as standby_state
 from mcp_memory.store.postgres.store import PostgresStore
 from mcp_memory.store.sql import home_rows, recall_rows, turn_rows
-from mcp_memory.store.values import RecallEntry
+from mcp_memory.store.values import RecallEntry, Replication
+from mcp_memory.testing import HashEmbedder
 from tests.postgres.notes import make_table, note, noted, opened, sql
 from tests.postgres.test_crashes import DURABLE, writers
 from tests.postgres_server import PostgresServer, running
@@ -173,6 +177,22 @@ def test_the_log_of_recalls_is_written_without_the_standby_and_does_not_confirm_
             assert store.write_problem == problem
 
 
+async def test_turns_are_embedded_as_soon_as_the_standby_is_back(
+    standby: PostgresServer, memory: str, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexing, "_AFTER_FAILURE_S", 0.1)
+    async with open_memory(home=home, store=memory, store_timeout=2, embedder=HashEmbedder()) as opened_memory:
+        with standby.paused():
+            with pytest.raises(StoreUnavailable, match=UNCONFIRMED):
+                await opened_memory.record_turns([NewTurn(role="user", content="Tea, please.")], session="s")
+            with anyio.fail_after(WAIT):  # the claim of the space is not confirmed either
+                while sql(memory, "SELECT 1 FROM due WHERE until > 0") == []:  # noqa: ASYNC110
+                    await anyio.sleep(0.05)
+        with anyio.fail_after(WAIT):  # its lease is longer
+            while (await opened_memory.status())["embedding"]["embedded"] == 0:  # noqa: ASYNC110
+                await anyio.sleep(0.05)
+
+
 def test_warnings_are_noticed_whatever_the_client_is_sent(
     primary: PostgresServer, standby: PostgresServer, memory: str
 ) -> None:
@@ -207,8 +227,60 @@ def test_a_store_knows_that_no_standby_confirms_commits(
             assert NONE_ANSWERS in problem_of(store, try_commit=True)
             assert NONE_ANSWERS in problem_of(store)
             assert NONE_ANSWERS in store.problems()[-1]
-        assert problem_of(store) == ""
+        wait_until(lambda: problem_of(store) == "")
         assert store.problems() == []
+
+
+def test_servers_agree_that_the_standby_is_silent_while_anything_waits_for_it(
+    standby: PostgresServer, memory: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(standby_state, "STATE", standby_state.STATE.replace("'5 s'", "'0 s'"))
+    with opened(memory) as one, opened(memory) as two, ThreadPoolExecutor(8) as threads:
+        with standby.paused():
+            writing = threads.submit(note, one, "once")
+            for store in (one, two):
+                wait_until(lambda store=store: NONE_ANSWERS in problem_of(store))
+            one.write_home(lambda tx: tx.get("SELECT 1"))  # this COMMIT waits for nothing, and so proves nothing
+            answers = threads.map(problem_of, [one, two] * 20)
+            assert [answer for answer in answers if NONE_ANSWERS not in answer] == []
+        writing.result()
+        for store in (one, two):
+            wait_until(lambda store=store: problem_of(store) == "")
+
+
+ALONE = "Writes are acknowledged without a standby, which this memory has had"
+
+
+def test_a_memory_that_has_had_a_standby_says_that_it_is_written_without_one() -> None:
+    with running(DURABLE) as primary:
+        primary.make_template()
+        make_table(primary.url("memory"))
+        sql(primary.url("memory"), "INSERT INTO space (name) VALUES ('me')")
+        url = primary.url("memory", "memory")
+        with opened(url) as store:
+            assert store.problems() == []  # it never had any
+            with primary.standby() as standby:
+                assert problem_of(store) == ""
+                assert store.replication == Replication(connected=1, is_required=True, lag=None)
+                with opened(primary.url("memory")) as administrator:
+                    administrator.not_ready()
+                    assert administrator.replication is not None
+                    assert isinstance(administrator.replication.lag, int)
+                standby.kill()
+                sql(primary.url(), "ALTER SYSTEM SET synchronous_standby_names = ''")
+                sql(primary.url(), "SELECT pg_reload_conf()")
+                wait_until(lambda: ALONE in problem_of(store))
+                note(store, "on one disk")
+                assert ALONE in (store.write_problem or "")
+                with opened(url) as other:
+                    assert [ALONE in problem for problem in other.problems()] == [True]
+                standby.start()
+                wait_until(lambda: sql(primary.url(), "SELECT EXISTS (SELECT 1 FROM pg_stat_replication)") == [(True,)])
+                assert ALONE in problem_of(store)
+                sql(primary.url(), "ALTER SYSTEM SET synchronous_standby_names = '*'")
+                sql(primary.url(), "SELECT pg_reload_conf()")
+                wait_until(lambda: problem_of(store) == "")
+                assert store.problems() == []
 
 
 def test_a_store_knows_that_no_standby_is_connected() -> None:

@@ -213,6 +213,11 @@ async def test_a_server_whose_database_is_gone_lives_and_is_not_ready(
             proxy.refuse()
             proxy.cut()
             await until(lambda: probe.get(f"{address}/readyz"), 503)
+            reason = (await probe.get(f"{address}/readyz")).text
+            assert reason.startswith("The database cannot be used (")
+            for asked in (reason, (await probe.get(f"{address}/mcp", headers={"Authorization": "Bearer other"})).text):
+                assert "127.0.0.1" not in asked
+                assert "memory@" not in asked
             assert (await probe.get(f"{address}/livez")).status_code == 200
             assert "Check that the server runs" in caplog.text
             proxy.accept()

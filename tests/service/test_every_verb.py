@@ -35,6 +35,7 @@ NOT_OF_THE_STORE = {
         "add_client",
         "beside",
         "warnings",
+        "replication",
         "compress",
         "connected",
         "in_space",

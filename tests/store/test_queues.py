@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from mcp_memory.core.types import NewTurn
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.sql import queues, ref_rows, tombstone_rows, turn_rows
+from mcp_memory.store.sql import queues, ref_rows, space_rows, tombstone_rows, turn_rows
+from mcp_memory.store.sql.measures import measure
 from mcp_memory.store.sql.word_index import index_queue
 from mcp_memory.store.values import DISTIL, Claim, NewRef, Vectors
 from tests.leases import pass_time
@@ -96,6 +97,39 @@ def test_the_space_of_a_worker_that_died_is_claimed_after_its_lease_and_a_late_r
     assert claim(store) is None
     store.write_home(queues.release, ours, again=timedelta(0))
     assert claimed(store).space == "me"
+
+
+def test_a_worker_that_opens_its_queue_again_ends_its_claim_and_no_other(store: Store) -> None:
+    def work(worker: str) -> str | None:
+        found = queues.claim_space(store, DISTIL, lease=MINUTE, worker=worker)
+        return found and found.space
+
+    store.write_home(queues.open_queue, DISTIL)
+    for space in ("ours", "theirs"):
+        write(store, space)
+        pass_time(store, MINUTE)
+    assert [work("we"), work("they"), work("we")] == ["ours", "theirs", None]
+    store.write_home(queues.open_queue, DISTIL, worker="we")
+    assert [work("they"), work("they")] == ["ours", None]
+
+
+def test_a_deleted_space_is_due_in_no_queue(store: Store) -> None:
+    store.write_home(queues.open_queue, DISTIL)
+    write(store, "me")
+    store.write_home(space_rows.retire, "me")
+    store.write_home(queues.open_queue, "index of another model")
+    assert store.read_home(lambda tx: tx.all("SELECT * FROM due")) == []
+
+
+def test_spaces_are_measured_in_the_queues_of_the_process_alone(store: Store) -> None:
+    for model in ("m", "former"):
+        store.write_home(queues.open_queue, index_queue(model))
+    write(store, "me")
+    (backlog,) = store.read_home(measure, queues=[index_queue("m")]).backlogs
+    assert (backlog.kind, backlog.spaces) == ("index", 1)
+    assert index(store, "m") == "me"
+    (backlog,) = store.read_home(measure, queues=[index_queue("m")]).backlogs
+    assert (backlog.spaces, backlog.oldest) == (0, 0.0)
 
 
 def test_a_claim_of_a_clock_that_was_set_back_has_ended(store: Store) -> None:

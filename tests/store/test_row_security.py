@@ -446,10 +446,12 @@ def test_words_are_found_by_the_index_of_their_keys(store: PostgresStore, url: s
 
 
 def test_a_server_without_the_key_of_its_user_does_not_start(url: str) -> None:
-    for key in (None, "a key of another memory, long enough"):
-        with pytest.raises(StoreUnavailable, match=r"wrong key of the user server.*Set MCP_MEMORY_STORE_KEY") as raised:
-            open_store(as_server(url), key=key)
-        assert "long enough" not in str(raised.value)
+    with pytest.raises(StoreUnavailable, match=r"wrong key of the user server.*Set MCP_MEMORY_STORE_KEY") as raised:
+        open_store(as_server(url), key="a key of another memory, long enough")
+    assert "long enough" not in str(raised.value)
+    for missing in (None, ""):
+        with pytest.raises(StoreUnavailable, match=r"MCP_MEMORY_STORE_KEY is not set, .*migrate --grant USER"):
+            open_store(as_server(url), key=missing)
 
 
 def test_the_owner_needs_no_setting(url: str) -> None:
@@ -530,5 +532,5 @@ def test_older_servers_go_on_until_the_upgrade_is_finished(older: str) -> None:
         written_by_older(older)
     with raw(older) as con:
         assert reached(con).keys() <= {*OPEN}
-    with pytest.raises(StoreUnavailable, match="wrong key"):
+    with pytest.raises(StoreUnavailable, match="MCP_MEMORY_STORE_KEY is not set"):
         open_store(as_server(older))

@@ -451,7 +451,12 @@ def test_the_command_prints_the_proof_and_what_to_do_next(
     done = CliRunner().invoke(program, ["move", f"sqlite:{full}", url])
     lines = {tuple(re.split(" {2,}", line)) for line in re.sub(r"\n +", "  ", done.stdout).splitlines()}
     assert lines >= {(one.space or "-", one.what, f"{one.rows:,}", one.sha256) for one in round_trip.there.proven}
-    assert f"sqlite:{full} is as it was. To use the copy, set MCP_MEMORY_STORE to its URL" in unwrapped(done.stdout)
+    said = unwrapped(done.stdout)
+    assert (
+        f"sqlite:{full} is as it was. To use the copy, let the servers' user in with `mcp-memory migrate --grant"
+        in said
+    )
+    assert "set MCP_MEMORY_STORE to that user's URL, or the same in config.toml." in said
     assert "have the same contents.\n" in unwrapped(
         CliRunner().invoke(program, ["move", "--check", f"sqlite:{full}", url]).stdout
     )

@@ -175,9 +175,8 @@ def _ask(files: DaemonFiles, question: bytes, deadline: float) -> bytes | None:
             wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # otherwise each answer takes 40 ms longer
             if not _is_proven(wire, endpoint.token):
                 return None
-            left = max(deadline - time.monotonic(), _POLL_S)
-            wire.settimeout(left)
-            return _exchange(wire.makefile("rwb"), question, left)
+            wire.settimeout(max(deadline - time.monotonic(), _POLL_S))
+            return _exchange(wire.makefile("rwb"), question)
     except (OSError, ValueError):
         return None
 
@@ -205,8 +204,9 @@ def _read_line(wire: socket.socket, deadline: float) -> bytes:
     return line
 
 
-def _exchange(stream: BufferedRWPair, question: bytes, limit: float) -> bytes:
+def _exchange(stream: BufferedRWPair, question: bytes) -> bytes:
     """Send the question, return the answer and acknowledge it, so that the daemon knows that it arrived in time."""
+    began = time.monotonic()
     try:
         stream.write(b"%d\n" % len(question))
         stream.write(question)
@@ -217,7 +217,10 @@ def _exchange(stream: BufferedRWPair, question: bytes, limit: float) -> bytes:
             raise _NoAnswer(cause)
         reply = stream.read(length)
     except TimeoutError:
-        raise _NoAnswer(f"the daemon did not answer within {limit:.1f} s") from None
+        waited = time.monotonic() - began
+        if waited < _POLL_S * 2:  # it had just started
+            raise _NoAnswer("the daemon started, with no time left to answer") from None
+        raise _NoAnswer(f"the daemon did not answer within {waited:.1f} s") from None
     if len(reply) < length:
         raise OSError("the daemon closed the connection")
     stream.write(ACKNOWLEDGED)

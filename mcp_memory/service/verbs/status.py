@@ -22,7 +22,7 @@ from mcp_memory.core.process_registry import all_processes
 from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import ActivityEntry, Atom, DaySavings, SessionSavings, Spent
-from mcp_memory.service.measurements import samples_of
+from mcp_memory.service.measurements import replication_samples, samples_of
 from mcp_memory.service.verbs.base import MAX_PAGE, check_range, home_verb, in_thread, reading, store_verb
 from mcp_memory.service.verbs.forgetting import overdue_rows
 from mcp_memory.service.verbs.recall import RecallVerbs
@@ -38,7 +38,7 @@ from mcp_memory.store.sql import (
     turn_rows,
 )
 from mcp_memory.store.sql.measures import measure
-from mcp_memory.store.values import Saved, Token, Tombstone
+from mcp_memory.store.values import DISTIL, Replication, Saved, Token, Tombstone
 
 MAX_DAYS = 366
 _COUNT_LIMIT = 10_000
@@ -304,11 +304,16 @@ class StatusVerbs(RecallVerbs):
         wrong = float(self._store.clock.problem() is not None)
         unready = float(self._write_problem(try_commit=False) is not None)
         return [
-            *samples_of(self._store.read_home(measure)),
+            *samples_of(self._store.read_home(measure, queues=self._queues())),
             Sample("mcp_memory_store_not_ready", "Whether the store cannot be fully read and written now.", unready),
             Sample("mcp_memory_clock_wrong", "Whether this machine's clock differs from the database's.", wrong),
+            *replication_samples(self._store.replication),
             *self._parts.indexing.samples(),
         ]
+
+    def _queues(self) -> list[str]:
+        """Return the queues of spaces that background threads of this process work on."""
+        return [self._parts.indexing.queue, *([DISTIL] if self._parts.worker else [])]
 
     async def not_ready(self) -> str | None:
         """Run a query; return the reason if the store does not answer or cannot be written by this program, else None.
@@ -318,6 +323,10 @@ class StatusVerbs(RecallVerbs):
         return await anyio.to_thread.run_sync(
             self._store.not_ready, abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1)
         )
+
+    def replication(self) -> Replication | None:
+        """Return what is known of the standbys since the last `status` or `not_ready`; None for files."""
+        return self._store.replication
 
     def warnings(self) -> list[str]:
         """Return why a store that can be read does not confirm writes, and how its clock differs. Does not block."""

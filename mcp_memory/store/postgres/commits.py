@@ -23,13 +23,14 @@ import secrets
 import time
 from collections import deque
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import psycopg
 
 from mcp_memory.core.metrics import Counter, Histogram
-from mcp_memory.store.postgres.health import STANDBY_SILENT
 from mcp_memory.store.postgres.pool import Pool, PoolExhausted
+from mcp_memory.store.postgres.standby import Standby
 
 Connection = psycopg.Connection[Any]
 
@@ -53,15 +54,27 @@ class Unconfirmed(Exception):
         self.by_standby = by_standby
 
 
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The mark of a transaction. `inserted` is the statement that inserts it if the transaction has written."""
+
+    token: int
+    inserted: psycopg.Cursor[Any]
+
+    @property
+    def is_inserted(self) -> bool:
+        """Whether the transaction has written, which is known after the COMMIT: if not, that waited for nobody."""
+        return self.inserted.rowcount == 1
+
+
 class Commits:
-    """Inserts the marks of this process's transactions, and deletes old marks. Safe to use from any thread.
+    """Inserts the marks of this process's transactions, and deletes old marks. Safe to use from any thread."""
 
-    `problem` is why a standby does not confirm commits, as last found; None if it does, or none is required.
-    """
-
-    def __init__(self) -> None:
+    def __init__(self, standby: Standby) -> None:
         self._known: deque[int] = deque()
-        self.problem: str | None = None
+        self._standby = standby
+        for who in ("standby", "server"):
+            _UNCONFIRMED.add(0, who)
 
     def forget_old(self, con: Connection) -> None:
         """Delete marks older than a day, which were left by processes that ended. Does not wait for a standby."""
@@ -69,7 +82,7 @@ class Commits:
             con.execute("SET LOCAL synchronous_commit = off")
             con.execute("DELETE FROM commit_mark WHERE at < now() - interval '1 day'")
 
-    def mark(self, con: Connection) -> int:
+    def mark(self, con: Connection) -> Mark:
         """Insert a new mark if the transaction has written anything, and return it. Call this right before COMMIT.
 
         The server then sends its warnings, whatever `client_min_messages` is.
@@ -77,25 +90,25 @@ class Commits:
         token = secrets.randbits(63)
         if len(self._known) >= _AT_ONCE:
             con.execute("DELETE FROM commit_mark WHERE token = ANY(%s)", (self._some(),))
-        con.execute(
+        inserted = con.execute(
             "INSERT INTO commit_mark (token) SELECT %s WHERE pg_current_xact_id_if_assigned() IS NOT NULL"
             " AND set_config('client_min_messages', 'warning', true) <> ''",
             (token,),
         )
-        return token
+        return Mark(token, inserted)
 
-    def note_committed(self, mark: int) -> None:
+    def note_committed(self, mark: Mark) -> None:
         """Note that a transaction was committed, so that its mark can be deleted."""
-        self._known.append(mark)
+        self._known.append(mark.token)
 
     def note_confirmed(self, seconds: float) -> None:
         """Note that a commit is on the disk and the standby, which took so long."""
-        self.problem = None
+        self._standby.note_confirmed()
         _SECONDS.observe(seconds)
 
     def note_unconfirmed(self, error: Unconfirmed) -> None:
         if error.by_standby:
-            self.problem = STANDBY_SILENT
+            self._standby.note_silent()
         _UNCONFIRMED.add(1, "standby" if error.by_standby else "server")
 
     def _some(self) -> list[int]:
@@ -108,7 +121,7 @@ class Commits:
         return taken
 
 
-def was_committed(mark: int, pool: Pool, *, deadline: float, warned: bool) -> bool:
+def was_committed(mark: Mark, pool: Pool, *, deadline: float, warned: bool) -> bool:
     """Return whether a transaction was committed and, if so, is on the standby; if not, it can no longer be committed.
 
     `warned`: its COMMIT ended with a warning. Raises Unconfirmed if the answer is not known before the deadline.
@@ -117,7 +130,7 @@ def was_committed(mark: int, pool: Pool, *, deadline: float, warned: bool) -> bo
         with suppress(psycopg.Error, PoolExhausted), pool.connection(deadline) as con:
             try:
                 with con.transaction():
-                    is_committed = _ask(con, mark)
+                    is_committed = _ask(con, mark.token)
                 if not (is_committed and con.has_warned):
                     return is_committed
             finally:
@@ -126,7 +139,7 @@ def was_committed(mark: int, pool: Pool, *, deadline: float, warned: bool) -> bo
     raise Unconfirmed(by_standby=warned)
 
 
-def _ask(con: Connection, mark: int) -> bool:
+def _ask(con: Connection, token: int) -> bool:
     """Return whether a mark was committed; if not, insert it, so that its transaction can no longer be committed.
 
     The inserted mark is dated in the future, so that a repeated question does not mistake it for a committed mark.
@@ -135,6 +148,6 @@ def _ask(con: Connection, mark: int) -> bool:
         "INSERT INTO commit_mark (token, at) VALUES (%s, now() + interval '1 day') ON CONFLICT (token)"
         " DO UPDATE SET at = commit_mark.at"
         " RETURNING set_config('client_min_messages', 'warning', true) <> '' AND at < now() + interval '12 hours'",
-        (mark,),
+        (token,),
     ).fetchone()
     return row == (True,)

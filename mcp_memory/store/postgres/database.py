@@ -32,16 +32,17 @@ from mcp_memory.core import telemetry
 from mcp_memory.core.errors import Refused, StoreUnavailable
 from mcp_memory.core.logs import SafeText
 from mcp_memory.store.postgres import migrations, row_security
-from mcp_memory.store.postgres.access import Access, enter, give_access, key_of, read_key
+from mcp_memory.store.postgres.access import WRONG_PROOF, Access, enter, give_access, key_of, read_key
 from mcp_memory.store.postgres.clock import DatabaseClock
-from mcp_memory.store.postgres.commits import Commits, Unconfirmed, was_committed
+from mcp_memory.store.postgres.commits import Commits, Mark, Unconfirmed, was_committed
 from mcp_memory.store.postgres.connection import equip
-from mcp_memory.store.postgres.deadlines import CANCELLING, NoAnswer, TimedConnection, allow_long_answers
+from mcp_memory.store.postgres.deadlines import NoAnswer, TimedConnection, allow_long_answers, deadline_in
 from mcp_memory.store.postgres.failures import has_failed, is_transient, name_of, reason_of, translate_errors
-from mcp_memory.store.postgres.health import setting_problems, standby_problem
+from mcp_memory.store.postgres.health import double_primary, setting_problems
 from mcp_memory.store.postgres.notifications import Notifications
 from mcp_memory.store.postgres.pool import Pool, PoolExhausted
 from mcp_memory.store.postgres.replica import Replica, position_of
+from mcp_memory.store.postgres.standby import Standby, problem_of_commits
 from mcp_memory.store.snapshots import Snapshots
 
 logger = logging.getLogger(__name__)
@@ -94,11 +95,12 @@ class PostgresDatabase:
         Raises StoreUnavailable if the database cannot be used, and NewerHome if a newer version has contracted it.
         """
         self.name = name_of(url)
-        self.commits = Commits()
         self._timeout = timeout
         self._conninfo = _conninfo(url)
         self._access = Access(key=key_of(key) if key else None, version=migrations.STEPS[-1].number)
-        self._probes = Pool(self._conninfo, size=1, wait=_WAIT, equip=self._equip)
+        self._probes = Pool(self._conninfo, size=2, wait=_WAIT, equip=self._equip)  # one may wait for the standby
+        self.standby = Standby(self._probes, _PROBE_SECONDS)
+        self.commits = Commits(self.standby)
         self._pool = Pool(self._conninfo, size=connections, wait=_WAIT, equip=self._equip)
         self._write_places = max(1, connections - _FOR_READS)
         self._writers = BoundedSemaphore(self._write_places)
@@ -113,7 +115,7 @@ class PostgresDatabase:
                     if self._access.key is None:
                         self._access = replace(self._access, key=read_key(con))
                         self._equip(con)
-                    next(enter(con, None, "read"))  # refuses a wrong key
+                    self._require_key(con)
                     self._setting_problems = setting_problems(con)
                     if self.read_only is None:
                         self.commits.forget_old(con)
@@ -122,6 +124,18 @@ class PostgresDatabase:
                 raise
         for problem in self._setting_problems:
             logger.warning("%s", SafeText(problem))
+
+    def _require_key(self, con: Connection) -> None:
+        """Enter all spaces. Raises an error for a wrong key, or none where one is needed."""
+        try:
+            next(enter(con, None, "read"))
+        except psycopg.Error as error:
+            if error.sqlstate != WRONG_PROOF or self._access.key is not None:
+                raise
+            raise StoreUnavailable(
+                "MCP_MEMORY_STORE_KEY is not set, and this database needs it. Set it to the key that `mcp-memory"
+                " migrate --grant USER` printed for this user, or was given."
+            ) from None
 
     def _equip(self, con: Connection) -> None:
         equip(con)
@@ -136,26 +150,26 @@ class PostgresDatabase:
     def not_ready(self, *, try_commit: bool = False) -> str | None:
         """Upgrade the schema if needed, and return why this program may only read or has no answer, or None.
 
-        It also finds `commits.problem`: by a commit if the last was not confirmed, or with `try_commit`. It takes two
-        seconds and a connection outside of the pool. Raises StoreUnavailable if the database cannot be used, and
-        NewerHome if a newer version has contracted it.
+        It also finds `standby.problem`. It takes two seconds, two more with `try_commit`, and a connection outside of
+        the pool. Raises StoreUnavailable if the database cannot be used, and NewerHome if a newer version has
+        contracted it.
         """
 
-        def ask() -> str | None:
+        def ask() -> None:
             with self._connection(deadline, self._probes) as con:
                 self.read_only = migrations.expand_schema(con)
-                if self.read_only is not None:
-                    return self.read_only
-                try_it = try_commit or self.commits.problem is not None
-                self.commits.problem = standby_problem(con, try_commit=try_it)
-                return None
+                if self.read_only is None:
+                    self.standby.look(con)
 
         with translate_errors(self.name, _PROBE_SECONDS, writes=False):
-            deadline = _deadline_in(_PROBE_SECONDS)
+            deadline = deadline_in(_PROBE_SECONDS)
             try:
-                return _with_retries(ask, deadline)
-            except (NoAnswer, errors.ConnectionTimeout):
+                _with_retries(ask, deadline)
+            except (NoAnswer, errors.ConnectionTimeout, PoolExhausted):  # earlier probes have the connections
                 return f"The database did not answer within {_PROBE_SECONDS:g} s."
+        if try_commit and self.read_only is None:
+            self.standby.try_commit()
+        return self.read_only
 
     def problems(self) -> list[str]:
         """Return settings that risk the loss or exposure of data, and problems of the database, standby and replica."""
@@ -164,7 +178,8 @@ class PostgresDatabase:
             self.in_snapshot(lambda: self.read(lambda con: None))
         if self.read_only is not None:
             not_ready = f"{self.name} can only be read: {self.read_only}. Upgrade this mcp-memory."
-        others = (not_ready, self.commits.problem, self._replica and self._replica.problem)
+        primaries = double_primary(self._conninfo)
+        others = (not_ready, primaries, self.standby.problem, self._replica and self._replica.problem)
         return [*self._setting_problems, *(problem for problem in others if problem)]
 
     def notifications(self, heard: Callable[[], None]) -> Notifications:
@@ -178,9 +193,10 @@ class PostgresDatabase:
         neither for the disk nor for the standby, and may be lost with the server.
         """
         if self.read_only is not None:
-            raise StoreUnavailable(
-                f"{self.name} can only be read: {self.read_only}. Nothing was written. Upgrade this mcp-memory."
-            )
+            text = f"{self.name} can only be read: {self.read_only}. Nothing was written. Upgrade this mcp-memory."
+            error = StoreUnavailable(text)
+            error.public = text.replace(self.name, "The database", 1)
+            raise error
         with self._translate_errors():
             deadline = self._deadline()
             with self._place_to_write() if durable else nullcontext():
@@ -216,7 +232,7 @@ class PostgresDatabase:
             return _with_retries(lambda: self.snapshots.run(work), self._deadline())
 
     def _write(self, work: Callable[[Connection], T], deadline: float, *, durable: bool) -> T:
-        committing: tuple[int, T] | None = None
+        committing: tuple[Mark, T] | None = None
         with self._connection(deadline) as con:
             try:
                 with _in_pipeline(con) as pipeline:
@@ -234,7 +250,7 @@ class PostgresDatabase:
                     con.execute("COMMIT", prepare=False)
                 if not con.has_warned:
                     self.commits.note_committed(mark)
-                    if durable:
+                    if durable and mark.is_inserted:
                         self.commits.note_confirmed(time.monotonic() - sent)
                     return result
             except (errors.ReadOnlySqlTransaction, errors.UndefinedTable, errors.InsufficientPrivilege) as error:
@@ -263,7 +279,7 @@ class PostgresDatabase:
         finally:
             self._writers.release()
 
-    def _was_committed(self, mark: int, con: TimedConnection, deadline: float) -> bool:
+    def _was_committed(self, mark: Mark, con: TimedConnection, deadline: float) -> bool:
         """Return whether the transaction on a connection was committed and is on the standby. Raises Unconfirmed."""
         began = time.monotonic()
         try:
@@ -317,7 +333,7 @@ class PostgresDatabase:
             yield con
 
     def _deadline(self) -> float:
-        return _deadline_in(self._timeout)
+        return deadline_in(self._timeout)
 
     def _translate_errors(self, *, writes: bool = True) -> AbstractContextManager[None]:
         return translate_errors(self.name, self._timeout, writes=writes)
@@ -336,9 +352,9 @@ def migrate(url: str, *, role: str | None = None, contract: bool = False) -> lis
     done: list[tuple[str, migrations.Phase]] = []
     name = name_of(url)
     with translate_errors(name, CALL_SECONDS), TimedConnection.connect(_conninfo(url), autocommit=True) as con:
-        con.start(_deadline_in(CALL_SECONDS))
+        con.start(deadline_in(CALL_SECONDS))
         equip(con)
-        if (problem := standby_problem(con, try_commit=True)) is not None:
+        if (problem := problem_of_commits(con)) is not None:
             raise StoreUnavailable(f"{problem} Nothing was changed.")
         con.start(inf)
         if role is not None:
@@ -394,11 +410,6 @@ def _in_pipeline(con: Connection) -> Generator[psycopg.Pipeline]:
 def _roll_back(con: Connection) -> None:
     with suppress(psycopg.Error):  # an error here would hide the original error
         con.execute("ROLLBACK", prepare=False)
-
-
-def _deadline_in(seconds: float) -> float:
-    """Return the time after which answers are no longer waited for: then there is enough time left to cancel."""
-    return time.monotonic() + seconds - 2 * CANCELLING
 
 
 def _with_retries(once: Callable[[], T], deadline: float) -> T:

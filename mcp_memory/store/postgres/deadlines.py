@@ -25,6 +25,11 @@ CANCELLING = 0.5  # seconds for the connection that cancels, and then again for 
 _LONG = 90.0  # longer than the statement_timeout that `migrate` sets
 
 
+def deadline_in(seconds: float) -> float:
+    """Return the time after which answers are no longer waited for: then there is enough time left to cancel."""
+    return time.monotonic() + seconds - 2 * CANCELLING
+
+
 class NoAnswer(psycopg.OperationalError):
     """The server answered neither in time nor when the statement was cancelled. The connection is unusable."""
 

@@ -42,6 +42,23 @@ _ATTEMPT = re.compile(
     r"^- host: '([^']*)', port: '?(\d+)'?, hostaddr: (?:'[^']*'|None): (?:.* failed: )?(.+)$", re.MULTILINE
 )
 """A line of psycopg's message when all of several hosts have failed."""
+_SCHEMAS = {TOO_OLD_TO_WRITE, TOO_OLD_TO_READ}
+"""Errors whose reason is the name of a schema."""
+
+_PUBLIC = {  # what a server or the network says, and what clients read of it
+    "refused": "no server listens",
+    "timeout expired": "a server does not answer",
+    "translate host name": "the name of a server is unknown",
+    "the database system is": "a server is starting or stopping",
+    "read-only": "a standby accepts no writes",
+    "password": "the password is wrong",
+    "pg_hba.conf": "this machine is not allowed",
+    "too many": "there are too many connections",
+    "connection slots": "there are too many connections",
+    'role "': "the user is unknown",
+    'database "': "there is no such database",
+    "closed": "the connection was lost",
+}
 _REACHED = "Check that the server runs and that MCP_MEMORY_STORE names it."
 
 
@@ -69,28 +86,39 @@ def has_failed(error: psycopg.Error) -> bool:
 def translate_errors(name: str, timeout: float, *, writes: bool = True) -> Generator[None]:
     """Raise errors of the database `name` as NoRoom (full disk), InvalidInput (name too long) or StoreUnavailable.
 
-    `timeout` is how many seconds a call may take. With `writes`, the text says that nothing was written. Errors that
-    only a bug can cause are raised unchanged.
+    `timeout` is how many seconds a call may take. With `writes`, the text says that nothing was written. Its `public`
+    form names no host and no user. Errors that only a bug can cause are raised unchanged.
     """
     nothing = " Nothing was written." if writes else ""
     try:
         yield
-    except PoolExhausted as error:
-        raise StoreUnavailable(f"All {error} of this server to {name} are in use.{nothing} Try again.") from None
-    except Unconfirmed as error:
-        raise StoreUnavailable(
-            f"The write to {name} was {error} within {timeout:g} s: it may or may not be stored. Send it again; turns"
-            " with an id are stored once."
-        ) from None
-    except psycopg.Error as error:
-        raised = _error_for(error, name, timeout, nothing)
+    except (PoolExhausted, Unconfirmed, psycopg.Error) as error:
+        raised = _error_for(error, name, reason_of(error), timeout, nothing)
         if raised is None:
             raise  # a bug of ours
+        public = _error_for(error, "the database", _public_reason(error), timeout, nothing)
+        raised.public = str(public)[0].upper() + str(public)[1:]
         raise raised from None
 
 
-def _error_for(error: psycopg.Error, name: str, timeout: float, nothing: str) -> McpMemoryError | None:
-    reason = reason_of(error)
+def _error_for(error: Exception, name: str, reason: str, timeout: float, nothing: str) -> McpMemoryError | None:
+    match error:
+        case PoolExhausted():
+            return StoreUnavailable(f"All {error} of this server to {name} are in use.{nothing} Try again.")
+        case Unconfirmed():
+            return StoreUnavailable(
+                f"The write to {name} was {error} within {timeout:g} s: it may or may not be stored. Send it again;"
+                " turns with an id are stored once."
+            )
+        case psycopg.Error():
+            return _error_of_postgres(error, name, reason, timeout, nothing)
+        case _:
+            return None
+
+
+def _error_of_postgres(
+    error: psycopg.Error, name: str, reason: str, timeout: float, nothing: str
+) -> McpMemoryError | None:
     match error:
         case NoAnswer() | errors.ConnectionTimeout():
             return StoreUnavailable(
@@ -135,8 +163,9 @@ def _error_for(error: psycopg.Error, name: str, timeout: float, nothing: str) ->
             )
         case errors.InsufficientPrivilege():
             return StoreUnavailable(
-                f"The user of {name} may not do that ({reason}).{nothing} Give the URL of the user who owns the tables;"
-                " the extension vector an administrator creates once."
+                f"The user of {name} may not do that ({reason}).{nothing} With the URL of the user who owns"
+                " the tables, run `mcp-memory migrate --grant USER` for the servers' user; only the owner may upgrade"
+                " or move them. The extension vector an administrator creates once."
             )
         case psycopg.OperationalError() | psycopg.InterfaceError():
             advice = next((step for word, step in _CONNECTING.items() if word in str(error)), _REACHED)
@@ -145,7 +174,15 @@ def _error_for(error: psycopg.Error, name: str, timeout: float, nothing: str) ->
             return None
 
 
-def reason_of(error: psycopg.Error) -> str:
+def _public_reason(error: Exception) -> str:
+    """Return why the database failed, without its hosts, users and rows."""
+    if isinstance(error, psycopg.Error) and error.sqlstate is not None:
+        return reason_of(error) if error.sqlstate in _SCHEMAS else f"SQLSTATE {error.sqlstate}"
+    reasons = dict.fromkeys(reason for words, reason in _PUBLIC.items() if words in str(error))
+    return ", ".join(reasons) or "the connection failed"
+
+
+def reason_of(error: Exception) -> str:
     """Return what the server said, or each of several hosts, in a line of at most 200 characters."""
     attempts = [f"{host}:{port} {reason}" for host, port, reason in _ATTEMPT.findall(str(error))]
     return " ".join(("; ".join(attempts) or str(error).split("\n", 1)[0]).split())[:200]

@@ -37,7 +37,17 @@ from mcp_memory.store.sql.row_counts import RowCounts
 from mcp_memory.store.sql.transaction import HomeTransaction, number_of
 from mcp_memory.store.stored_vectors import by_layer
 from mcp_memory.store.turn_metadata import TurnMetadata
-from mcp_memory.store.values import Filters, IndexProgress, Layer, NearestQuery, Posting, Scored, Totals, Vectors
+from mcp_memory.store.values import (
+    Filters,
+    IndexProgress,
+    Layer,
+    NearestQuery,
+    Posting,
+    Replication,
+    Scored,
+    Totals,
+    Vectors,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -268,7 +278,11 @@ class PostgresStore:
 
     @property
     def write_problem(self) -> str | None:
-        return self._db.commits.problem
+        return self._db.standby.problem
+
+    @property
+    def replication(self) -> Replication | None:
+        return self._db.standby.replication
 
     def schema(self) -> str:
         return STEPS[-1].name

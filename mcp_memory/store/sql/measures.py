@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mcp_memory.store.sql.home_rows import DELETED
-from mcp_memory.store.sql.transaction import NOW, HomeTransaction
+from mcp_memory.store.sql.transaction import NOW, HomeTransaction, marks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,8 +28,12 @@ class Measures:
     backlogs: list[QueueBacklog]
 
 
-def measure(tx: HomeTransaction) -> Measures:
-    """Return the numbers. Reads no row of a turn: counters and queues alone."""
+def measure(tx: HomeTransaction, *, queues: Sequence[str]) -> Measures:
+    """Return the numbers. Reads no row of a turn: counters and queues alone.
+
+    `queues` are the names of those that the process works on. Others, such as that of a former model, may have no
+    worker.
+    """
     now, spaces, turns, tokens = tx.all(
         f"SELECT {NOW}, (SELECT count(*) FROM space WHERE name NOT LIKE '{DELETED}%'),"
         " (SELECT coalesce(sum(last), 0) FROM number WHERE kind = 'turn'),"
@@ -37,7 +42,8 @@ def measure(tx: HomeTransaction) -> Measures:
     rows = tx.all(
         "SELECT q.name, count(d.space), min(d.at)"
         f" FROM queue q LEFT JOIN due d ON d.queue = q.name AND d.space > 0 AND d.at <= {NOW} AND d.until <= {NOW}"
-        " GROUP BY q.name"
+        f" WHERE q.name IN ({marks(queues)}) GROUP BY q.name",
+        *queues,
     )
     backlogs = dict[str, QueueBacklog]()
     for name, waiting, first in rows:

@@ -62,5 +62,6 @@ def empty_table(tx: Transaction, table: str) -> None:
 
 
 def retire(tx: HomeTransaction, name: str) -> None:
-    """Give the row of an empty space a name that no space can have."""
+    """Give the row of an empty space a name that no space can have, and let no worker look at it again."""
+    tx.run("DELETE FROM due WHERE space = (SELECT id FROM space WHERE name = ?)", name)
     tx.run(f"UPDATE space SET name = '{DELETED}' || id WHERE name = ?", name)

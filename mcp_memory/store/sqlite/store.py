@@ -236,6 +236,10 @@ class SQLiteStore:
     def write_problem(self) -> str | None:
         return None
 
+    @property
+    def replication(self) -> None:
+        return None
+
     def schema(self) -> str:
         return SCHEMA[-1][0]
 
