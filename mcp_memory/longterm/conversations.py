@@ -135,7 +135,7 @@ def _shown(text: str) -> str:
 
 
 def first_line(message: str) -> str | None:
-    """Return the first line of a user's message that says something, from its first words on; None if it has none."""
+    """Return the first line of a user's message that says something, or None. It is cut after `MAX_LINE` characters."""
     text = own_words(typed_text(_shown(message)))
     if command := _COMMAND.match(text):
         text = text[command.end() :].strip()
@@ -158,7 +158,7 @@ def _without_greeting(line: str) -> str | None:
     for start, end in sentences(line):
         if not small_talk_kind(line[start:end]):
             begin, _ = without_lead_in(line, start, len(line))
-            return line[begin:].strip()
+            return line[begin : begin + MAX_LINE + 1].strip()
     return None
 
 
