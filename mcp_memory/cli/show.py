@@ -16,6 +16,7 @@ from mcp_memory.cli.terminal import (
     canvas_steps,
     columns,
     escape_controls,
+    format_day,
     format_minute,
     json_text,
     one_line,
@@ -26,7 +27,7 @@ from mcp_memory.core.errors import McpMemoryError, NotFound, Refused
 from mcp_memory.core.text import format_bytes, plural
 
 if TYPE_CHECKING:
-    from mcp_memory.core.types import CanvasRow, Ref, Turn
+    from mcp_memory.core.types import CanvasRow, Conversation, Ref, Turn
     from mcp_memory.service.memory import Memory
 
 
@@ -170,7 +171,7 @@ def scene(slug: str) -> None:
 def session(name: str | None, start: int, limit: int) -> None:
     """Show the turns of a session.
 
-    The default is the session written to last.
+    The default is the session with the latest turn.
 
     \b
     mcp-memory show session
@@ -178,7 +179,7 @@ def session(name: str | None, start: int, limit: int) -> None:
     """
 
     async def read(memory: Memory) -> tuple[str, list[Turn]]:
-        session = name or next((info.session for info in await memory.sessions(limit=1)), None)
+        session = name or next((each.session for each in (await memory.conversations(limit=1)).conversations), None)
         if session is None:
             raise NotFound("No session has turns in this space yet.")
         return session, await memory.session_turns(session, start=start, limit=limit)
@@ -190,21 +191,37 @@ def session(name: str | None, start: int, limit: int) -> None:
 
 
 @show.command()
+@click.argument("text", nargs=-1)
+@click.option("--client", metavar="NAME", help="Recorded by this client, such as claude-code or chatgpt.")
+@click.option("--project", metavar="NAME", help='Of this project, as the list shows it; "" for none.')
+@click.option("--month", metavar="TIME", help="With something said in this month, day or week.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, metavar="N")
+@click.option("--cursor", help="Continue where the last page ended.")
 @as_json
 @memory_options
-def sessions(limit: int) -> None:
-    """List the sessions, most recently written first.
+def sessions(text: tuple[str, ...], limit: int, **filters: str | None) -> None:
+    """List the sessions, those with the latest turns first.
+
+    Each has its title: the one that it was imported with, else the first words of the user. TEXT selects the sessions
+    in which all of these words occur, in a title, a name or a turn.
 
     \b
     mcp-memory show sessions --limit 5
+    mcp-memory show sessions ferry tickets --month 2026-10
+    mcp-memory show sessions --client claude-code --project github.com/owner/web
     """
-    sessions = ask(lambda memory: memory.sessions(limit=limit))
-    rows = (
-        (info.session, plural(info.turns, "turn"), format_minute(info.first), f"to {format_minute(info.last)}")
-        for info in sessions
-    )
-    _list(sessions, "session", rows)
+    page = ask(lambda memory: memory.conversations(" ".join(text), limit=limit, **filters))
+    nothing = "No session matches." if text or any(filters.values()) else "There is no session in this space yet."
+    print_answer(page, map(_session_block, page.conversations) if page.conversations else nothing)
+    if page.cursor and not wants_json():
+        click.echo(f"There may be more: --cursor {page.cursor}", err=True)
+
+
+def _session_block(session: Conversation) -> str:
+    """Return a session in two lines: its date and title, and below where it is from."""
+    head = f"{format_day(session.last)}  {session.title or session.session}"
+    about = "  ".join(filter(None, (session.session, plural(session.turns, "turn"), session.client, session.project)))
+    return f"{escape_controls(head)}\n{click.style(escape_controls(f'            {about}'), dim=True)}"
 
 
 @show.command()

@@ -76,6 +76,9 @@ SummaryBy = Literal["agent", "synopsis", "model"]
 IMPORTED = "import-"
 """Prefix of turn ids that an import assigned."""
 
+TITLE = "title"
+"""Name of a turn of role `system` that is the title of its session; the latest one counts."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewTurn:
@@ -853,6 +856,33 @@ class SessionInfo:
     turns: int
     first: datetime
     last: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversation:
+    """A session as it is listed for people.
+
+    `title` is the one that it was given or imported with, else made from the user's first message that says something;
+    `first_line` is the beginning of that message. Both are None if there is none. `client` is the program that recorded
+    it. `turns` counts its turns without titles; the first and the last of them were said at `first` and `last`.
+    """
+
+    session: str
+    title: str | None
+    first_line: str | None
+    client: str | None
+    project: str | None
+    turns: int
+    first: datetime
+    last: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversations:
+    """A page of conversations. `cursor` continues after it; None if there are no more."""
+
+    conversations: list[Conversation]
+    cursor: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -235,7 +235,8 @@ class MemoryServer(MCPServer[None]):
         began, failed = time.perf_counter(), None
         try:
             meta = (context and context.request_context.meta) or {}
-            result = await tool.call(partial(self._memory_for_call, context), arguments, meta)
+            memory = self._memory_for_call if name.startswith(VERB_PREFIX) else self._memory_for_client
+            result = await tool.call(partial(memory, context), arguments, meta)
             request.ids = (*request.ids, *ids_in(result.structured_content))
             if tool.right == "operator":
                 request.space = arguments.get("space", request.space)
@@ -270,6 +271,15 @@ class MemoryServer(MCPServer[None]):
         request = None if context is None else context.request_context.request
         client = request and (request.headers.get("mcp-session-id") or request.query_params.get("session_id"))
         return memory.under(f"{memory.session}-{sha256(client.encode()).hexdigest()[:4]}") if client else memory
+
+    async def _memory_for_client(self, context: Context[None, Any] | None) -> Memory:
+        """Return the memory for a call, which notes the client of the sessions that it records.
+
+        A program on another machine calls verbs instead: it records for others.
+        """
+        memory = await self._memory_for_call(context)
+        introduced = context and context.request_context.session.client_params
+        return memory.called_by(introduced.client_info.name[:_MAX_CLIENT_NAME]) if introduced else memory
 
     # --- resources ----------------------------------------------------------------------------------
 

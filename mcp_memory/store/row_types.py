@@ -272,7 +272,8 @@ class CitationRow:
 class SessionRow:
     """A session with its active canvas. `read` is the last turn whose statements were extracted.
 
-    `activated_at` is when the canvas became active or inactive, in ms since 1970.
+    `client` is the program that recorded it, unless its name tells that. `activated_at` is when the canvas became
+    active or inactive, in ms since 1970.
     """
 
     name: str
@@ -280,6 +281,8 @@ class SessionRow:
     batches: int
     scene: str | None
     canvas: int | None
+    project: str | None = None
+    client: str | None = None
     activated_at: int | None = field(default=None, metadata=LOCAL)
 
 

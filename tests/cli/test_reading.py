@@ -215,13 +215,39 @@ def test_a_long_session_is_paged(run: Run) -> None:
 
 
 def test_without_a_name_the_latest_session_is_shown(answer: Answer) -> None:
-    latest = answer("show", "sessions")[0]
+    listed = answer("show", "sessions")
+    latest = listed["conversations"][0]
+    assert list(listed) == ["conversations", "cursor"]
     assert answer("show", "session")["session"] == latest["session"]
-    assert list(latest) == ["session", "turns", "first", "last"]
+    fields = ["session", "title", "first_line", "client", "project", "turns", "first", "last"]
+    assert list(latest) == fields
 
 
-def test_the_list_of_sessions_is_one_line_each(run: Run, answer: Answer) -> None:
-    assert len(run("show", "sessions").stdout.splitlines()) == len(answer("show", "sessions"))
+def test_a_session_is_listed_with_its_date_and_title_and_below_them_its_name(run: Run) -> None:
+    assert run("show", "sessions").stdout.splitlines() == [
+        "2026-10-21  The van is booked under reference TRF-90457",
+        "            moving  4 turns",
+    ]
+
+
+def test_sessions_are_found_by_words_month_client_and_project(run: Run) -> None:
+    assert "moving" in run("show", "sessions", "van", "reference", "--month", "2026-10").stdout
+    for nothing in (["ferry"], ["--month", "2026-09"], ["--client", "codex"], ["--project", "/srv/web"]):
+        assert run("show", "sessions", *nothing).stdout == "No session matches.\n"
+
+
+def test_a_list_of_sessions_continues_at_a_cursor(tmp_path: Path, run: Run) -> None:
+    home = tmp_path / "home"
+
+    async def say(memory: Memory) -> None:
+        for session in ("boat", "train"):
+            await memory.record_turns([NewTurn(role="user", content=f"Book the {session} to Porto.")], session=session)
+
+    in_memory(home, say)
+    first = run("show", "sessions", "--limit", "1", home=home)
+    rest = run("show", "sessions", "--cursor", first.stderr.split()[-1], home=home)
+    assert ("Book the train" in first.stdout, "Book the boat" in rest.stdout) == (True, True)
+    assert "--cursor" not in rest.stderr
 
 
 def test_a_canvas_is_shown_step_by_step_with_its_refs(run: Run, answer: Answer) -> None:

@@ -34,6 +34,7 @@ NOT_OF_THE_STORE = {
     *(
         "add_client",
         "beside",
+        "called_by",
         "warnings",
         "replication",
         "compress",
@@ -100,6 +101,7 @@ JOURNEY: list[tuple[str, Step]] = [
     ("forget_again", lambda m, s: m.forget_again(["t3"], reason="said elsewhere", how="person")),
     ("turns", lambda m, s: m.turns(["t1", "t2", "t3"])),
     ("sessions", lambda m, s: m.sessions()),
+    ("conversations", lambda m, s: m.conversations("ferry")),
     ("session_turns", lambda m, s: m.session_turns("trip")),
     ("conversation_search", lambda m, s: m.conversation_search("ferry", neighbours=1)),
     ("conversation_excerpts", lambda m, s: m.conversation_excerpts("ferry")),

@@ -24,7 +24,7 @@ from datetime import datetime
 from typing import Any
 
 from mcp_memory.core.text import one_line
-from mcp_memory.core.types import Role
+from mcp_memory.core.types import TITLE, Role
 from mcp_memory.integrations.importers.branches import messages_before, walk_path
 from mcp_memory.integrations.importers.format import AnyRecord
 from mcp_memory.integrations.importers.parts import (
@@ -106,7 +106,7 @@ class Talk:
         text = replace_surrogates(name, self.skipped) or ""
         if text.casefold() not in _UNTITLED:
             id, began = f"title-{self.id}" if self.id else None, self.turn_base.began
-            yield replace(self.turn_base, content=one_line(text, 300), name="title", said_at=began, id=id)
+            yield replace(self.turn_base, content=one_line(text, 300), name=TITLE, said_at=began, id=id)
 
     def turn(
         self, message: Message, where: str, role: Role, text: str, *, id: str | None, name: str | None = None

@@ -24,6 +24,7 @@ from mcp_memory.core.types import (
     Bundle,
     CanvasRow,
     CanvasView,
+    Conversations,
     Expansion,
     Forgotten,
     Kind,
@@ -140,6 +141,17 @@ def scene_page(slug: str) -> str: ...
 def sessions(
     *, prefix: str = "", project: str | None = None, limit: int = 100, start: int = 0
 ) -> list[SessionInfo]: ...
+
+
+def conversations(
+    text: str = "",
+    *,
+    client: str | None = None,
+    project: str | None = None,
+    month: str | None = None,
+    limit: int = 50,
+    cursor: str | None = None,
+) -> Conversations: ...
 
 
 def session_turns(session: str, *, start: int = 0, limit: int = 100) -> list[Turn]: ...
@@ -330,6 +342,7 @@ _READING: Sequence[Declaration] = (
     scene,
     scene_page,
     sessions,
+    conversations,
     session_turns,
     canvases,
     active_canvas,

@@ -164,6 +164,8 @@ class Parts:
     contexts: RecalledContexts = field(default_factory=RecalledContexts)
     attacked_spaces: set[str] = field(default_factory=set[str])
     """Spaces in which this process has seen that they may have the text of an attack."""
+    noted_clients: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+    """Spaces and sessions whose client this process has recorded."""
 
     def parse_time(
         self, text: str | None, what: str, *, now: datetime | None = None, end: bool = False
@@ -210,6 +212,8 @@ class Verbs:
         """The session of calls that name none."""
         self.earlier_session: str | None = None
         """The session of such calls before, if all conversations of a client share one."""
+        self.client: str | None = None
+        """The name of the program that calls, as it introduced itself: the client of the sessions that it records."""
         self.personal: Self | None = None
         """The user's personal memory, which is recalled beside this one and gets statements about the user."""
 
@@ -217,6 +221,12 @@ class Verbs:
         """Return the same memory with another default session."""
         other = copy(self)
         other.session = session
+        return other
+
+    def called_by(self, client: str) -> Self:
+        """Return the same memory for a program of this name; see `client`."""
+        other = copy(self)
+        other.client = client
         return other
 
     def beside(self, personal: Self) -> Self:

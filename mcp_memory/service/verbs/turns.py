@@ -9,14 +9,18 @@ from typing import Any
 import anyio.to_thread
 
 from mcp_memory.core.errors import EmbeddingFailed, NotFound
-from mcp_memory.core.text import one_line
-from mcp_memory.core.types import Detail, NewTurn, Recorded, Role, ShownTurns, Turn, TurnResults
+from mcp_memory.core.secrets.masking import mask_typed
+from mcp_memory.core.text import one_line, remove_hidden
+from mcp_memory.core.types import Conversations, Detail, NewTurn, Recorded, Role, ShownTurns, Turn, TurnResults
 from mcp_memory.service.verbs.base import QueryVectors, Verbs, check_range, in_thread, reading, store_verb
-from mcp_memory.store.sql import importing, turn_rows
+from mcp_memory.store.sql import importing, session_rows, turn_rows
 from mcp_memory.store.sql.job_rows import MOST_UNDISTILLED
+from mcp_memory.store.sql.transaction import Transaction
 from mcp_memory.store.values import Appended, Filters
 
 MAX_NEIGHBOURS = 10
+MAX_CONVERSATIONS = 1_000
+MAX_CLIENT = 60  # characters of a client's name
 WORTH_DISTILLING = 20  # turns; fewer are not worth the questions
 
 
@@ -36,6 +40,8 @@ class TurnVerbs(Verbs):
         name = self._session_name(session)
         admitted = admit(turns)
         done = self._append(name, admitted.turns, earlier=self.earlier_session if session is None else None)
+        if self.client is not None and done.stored:
+            self._parts.noted_clients.add((self.space, done.session))
         self._parts.notify_background(len(done.stored))
         return Recorded(
             session=done.session,
@@ -54,7 +60,7 @@ class TurnVerbs(Verbs):
         def append(has_attacks: bool) -> Appended:
             judged = flag_turns(self._store, self.space, turns, has_attacks=has_attacks)
             work = partial(
-                turn_rows.append,
+                self._append_rows,
                 session=session,
                 new=turn_rows.prepare(judged),
                 now=self._parts.now(),
@@ -71,6 +77,13 @@ class TurnVerbs(Verbs):
             except turn_rows.HistoryNeeded:
                 attacked.add(self.space)
         return append(has_attacks=True)
+
+    def _append_rows(self, tx: Transaction, **turns: Any) -> Appended:
+        """Append turns, and record the client of their session unless this process has done so."""
+        done = turn_rows.append(tx, **turns)
+        if self.client is not None and done.stored and (self.space, done.session) not in self._parts.noted_clients:
+            session_rows.note_client(tx, done.session, _client_name(self.client))
+        return done
 
     @reading
     def forgotten_among(
@@ -149,6 +162,35 @@ class TurnVerbs(Verbs):
     sessions = store_verb(turn_rows.sessions)
 
     @reading
+    def conversations(
+        self,
+        text: str = "",
+        *,
+        client: str | None = None,
+        project: str | None = None,
+        month: str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Conversations:
+        """List the sessions with their titles, by the date of the talk: the one with the latest turn first.
+
+        `text` selects those with all of its words in their title, name or turns; `project` "" those without one.
+        `month` selects those in which something was said then: `2026-11`, "last month", or any other time that
+        `conversation_search` takes. `limit` is at most 1,000. Raises InvalidInput for a month that is no time, and for
+        a cursor that is not one of ours.
+        """
+        from mcp_memory.longterm.conversations import list_conversations
+
+        check_range(limit, "limit", 1, MAX_CONVERSATIONS)
+        filters = session_rows.SessionFilters(
+            client=client,
+            project=project,
+            since=self._parts.parse_time(month, "month"),
+            until=self._parts.parse_time(month, "month", end=True),
+        )
+        return list_conversations(self._store, self.space, filters, text=text, cursor=cursor, limit=limit)
+
+    @reading
     def session_turns(self, session: str, *, start: int = 0, limit: int = 100) -> list[Turn]:
         """Return turns of a session in order. Raises NotFound for an unknown session."""
         turns = self._store.read(self.space, turn_rows.session_turns, session, start=start, limit=limit)
@@ -171,6 +213,11 @@ class TurnVerbs(Verbs):
         if not turns:
             raise NotFound(f"There is no turn {one_line(turn, 20)} in this space.")
         return is_intact(turns[0])
+
+
+def _client_name(name: str) -> str:
+    """Return the name of a client as it is stored, without secrets and hidden characters."""
+    return one_line(remove_hidden(mask_typed(name)), MAX_CLIENT)
 
 
 def _undistilled_note(waiting: int) -> str | None:

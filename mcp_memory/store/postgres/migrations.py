@@ -89,6 +89,10 @@ def _drop_atom_open(con: Connection) -> None:
     con.execute("DROP INDEX IF EXISTS atom_open")
 
 
+def _list_conversations(con: Connection) -> None:
+    run_statements(con, schema.CONVERSATIONS)
+
+
 STEPS: list[Step] = [
     Step(name="0001-baseline", expand=create_tables),
     Step(name="0002-keyed-identifiers", expand=_key_identifiers, backfill=_key_late_identifiers),
@@ -97,6 +101,7 @@ STEPS: list[Step] = [
     Step(name="0005-proofs", expand=row_security.expand, contract=row_security.contract),
     Step(name="0006-quotas", expand=_add_quotas),
     Step(name="0007-listed-atoms", expand=_list_atoms, contract=_drop_atom_open),
+    Step(name="0009-titles", expand=_list_conversations),
 ]
 
 _NEW_TABLE = """

@@ -250,8 +250,8 @@ def _sessions(tx: Transaction) -> Iterator[SessionRow]:
         "SELECT session, position FROM turn WHERE space = :space AND id IN ({})", (int(turn[1:]) for turn in waiting)
     ):
         first_waiting[session] = min(position, first_waiting.get(session, position))
-    for number, name, canvas, position, batches, scene in tx.all(
-        "SELECT s.id, s.name, s.active_canvas, p.position, p.batches, p.scene FROM session s"
+    for number, name, canvas, project, client, position, batches, scene in tx.all(
+        "SELECT s.id, s.name, s.active_canvas, s.project, s.client, p.position, p.batches, p.scene FROM session s"
         " LEFT JOIN progress p ON p.space = s.space AND p.session = s.id WHERE s.space = :space AND ("
         "  EXISTS (SELECT 1 FROM turn t WHERE t.space = s.space AND t.session = s.id AND t.tombstone IS NULL) OR"
         "  EXISTS (SELECT 1 FROM record r WHERE r.space = s.space AND r.session = s.id)) ORDER BY s.id"
@@ -264,7 +264,13 @@ def _sessions(tx: Transaction) -> Iterator[SessionRow]:
                 *(number, min(position, first_waiting.get(number, position))),
             )
         yield SessionRow(
-            name=name, read=None if read is None else f"t{read}", batches=batches or 0, scene=scene, canvas=canvas
+            name=name,
+            read=None if read is None else f"t{read}",
+            batches=batches or 0,
+            scene=scene,
+            canvas=canvas,
+            project=project,
+            client=client,
         )
 
 

@@ -52,6 +52,7 @@ from mcp_memory.store.sql import (
     replaced_sentences,
     row_codec,
     sentence_rows,
+    session_rows,
     supersession,
     turn_rows,
     word_index,
@@ -947,13 +948,18 @@ def _import_citation(context: ImportContext, row: CitationRow) -> None:
 
 
 def _import_session(context: ImportContext, row: SessionRow) -> None:
-    """Move the read cursor of a session forward to the imported position, and set its active canvas if it lacks one.
+    """Move the read cursor of a session forward to the imported position, and set what it lacks.
 
-    The cursor is not moved if it would skip turns that were not imported.
+    That is its project, its client and its active canvas. The cursor is not moved if it would skip turns that were not
+    imported.
     """
     tx, number = context.tx, context.tx.session(row.name)
     if number is None or context.is_own:
         return
+    if row.project is not None:
+        turn_rows.note_project(tx, row.name, row.project)
+    if row.client is not None:
+        session_rows.note_client(tx, row.name, row.client)
     canvas = context.name(f"c{row.canvas}") if row.canvas is not None else GONE
     if canvas != GONE and canvas_rows.active_canvas(tx, row.name) is None:
         canvas_rows.activate(tx, row.name, number_of(canvas, "c"), now=context.now)

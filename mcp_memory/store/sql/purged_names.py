@@ -117,7 +117,7 @@ def _erase_reasons(tx: Transaction, purged: set[int], says: Test, done: ErasedNa
 
 
 def _erase_paths(tx: Transaction, says: Test, done: ErasedNames) -> None:
-    """Erase the paths of imported files and followed logs, and projects, that contain erased words.
+    """Erase paths of imported files and followed logs, projects and clients' names that contain erased words.
 
     If such a log is followed again, it is read from its start, and its stored turns are recognised.
     """
@@ -129,10 +129,11 @@ def _erase_paths(tx: Transaction, says: Test, done: ErasedNames) -> None:
         if says(path):
             tx.run("DELETE FROM followed WHERE space = :space AND path = ?", path)
             done.texts.append(path)
-    for (project,) in tx.all("SELECT DISTINCT project FROM session WHERE space = :space AND project IS NOT NULL"):
-        if says(project):
-            tx.run("UPDATE session SET project = NULL WHERE space = :space AND project = ?", project)
-            done.texts.append(project)
+    for column in ("project", "client"):
+        for name in tx.column(f"SELECT DISTINCT {column} FROM session WHERE space = :space AND {column} IS NOT NULL"):
+            if says(name):
+                tx.run(f"UPDATE session SET {column} = NULL WHERE space = :space AND {column} = ?", name)
+                done.texts.append(name)
 
 
 def _erase_aliases(tx: Transaction, says: Test, done: ErasedNames) -> None:

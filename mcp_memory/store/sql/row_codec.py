@@ -179,7 +179,7 @@ _FORMS: dict[str, dict[str, Form]] = {
         "updated": _TIME,
         "by_model": _FLAG,
     },
-    "session": {},
+    "session": {"project": _PLAIN, "client": _PLAIN},
     "spend": {"at": _TIME},
     "token": {"spaces": _LIST, "at": _TIME, "until": _TIME, "used_at": _TIME, "revoked_at": _TIME},
     "tombstone": {"id": _id("x"), "at": _TIME, "undone_at": _TIME, "purged_at": _TIME},
@@ -226,9 +226,11 @@ _DERIVED = {
     ("record", "forgotten"): "EXISTS (SELECT 1 FROM ref g WHERE g.space = r.space AND g.id = r.ref"
     " AND g.tombstone IS NOT NULL)",
     ("scene", "by_model"): "r.work IS NOT NULL",
+    ("session", "project"): "r.project",
+    ("session", "client"): "r.client",
     ("turn", "reasons"): "(SELECT h.reasons FROM held h WHERE h.space = r.space AND h.id = 't' || r.id)",
 }
-"""Fields that are read from the database and never written."""
+"""Fields that are read from the database and never written from a line."""
 
 
 class Column(NamedTuple):

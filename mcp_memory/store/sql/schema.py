@@ -317,7 +317,16 @@ LISTED_ATOMS = (
 )
 """The index by which atoms of a kind are filtered and listed without their rows. It replaces `atom_open`."""
 
-TABLES = (*BASELINE, *RECALLS, CACHED_TOKENS, *LABELS, PROJECTS, QUOTAS, *LISTED_ATOMS)
+CONVERSATIONS = (
+    """
+    ALTER TABLE session ADD client TEXT;
+    CREATE INDEX turn_said ON turn (space, session, said_at)
+        WHERE role <> 'note' AND (role <> 'system' OR coalesce(name, '') <> 'title') AND tombstone IS NULL;
+""",
+)
+"""The client that recorded a session, unless the session's name tells it, and the index of when its talk was said."""
+
+TABLES = (*BASELINE, *RECALLS, CACHED_TOKENS, *LABELS, PROJECTS, QUOTAS, *LISTED_ATOMS, *CONVERSATIONS)
 
 
 def statements(of: tuple[str, ...] = TABLES) -> Iterator[str]:

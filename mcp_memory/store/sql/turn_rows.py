@@ -22,9 +22,7 @@ from mcp_memory.store.sql.transaction import Transaction, Value, from_ms, marks,
 from mcp_memory.store.values import PROJECT_FILE, Appended, ClientTurn, Filters, FollowedLog, Imported, Vectors
 
 _COLUMNS = row_codec.columns(Turn)
-_SPOKEN = (
-    "t.role <> 'note' AND t.id NOT IN (SELECT g.id FROM turn g WHERE g.space = :space AND g.tombstone IS NOT NULL)"
-)
+SPOKEN = "t.role <> 'note' AND t.id NOT IN (SELECT g.id FROM turn g WHERE g.space = :space AND g.tombstone IS NOT NULL)"
 """The condition that a turn `t` is neither a note nor forgotten, which is tested by indexes alone."""
 _OF_NAME = "(SELECT id FROM session WHERE space = :space AND name = ?)"
 _LOOK_BACK = 1000
@@ -557,12 +555,12 @@ def sessions(
     # by session: 500 sessions with 100,000 turns take 2 ms. CROSS JOIN keeps that order.
     rows = tx.all(
         "WITH latest AS MATERIALIZED (SELECT s.id, s.name, (SELECT t.id FROM turn t WHERE t.space = s.space"
-        f" AND t.session = s.id AND {_SPOKEN} ORDER BY t.position DESC LIMIT 1) AS newest FROM session s"
+        f" AND t.session = s.id AND {SPOKEN} ORDER BY t.position DESC LIMIT 1) AS newest FROM session s"
         f" WHERE s.space = :space AND substr(s.name, 1, length(?)) = ? AND {of_project}),"
         " listed AS MATERIALIZED (SELECT * FROM latest WHERE newest IS NOT NULL"
         " ORDER BY newest DESC LIMIT ? OFFSET ?)"
         " SELECT l.name, count(*), min(t.said_at), max(t.said_at) FROM listed l"
-        f" CROSS JOIN turn t ON t.space = :space AND t.session = l.id AND {_SPOKEN}"
+        f" CROSS JOIN turn t ON t.space = :space AND t.session = l.id AND {SPOKEN}"
         " GROUP BY l.id, l.name, l.newest ORDER BY l.newest DESC",
         *(prefix, prefix, *chosen, limit, start),
     )

@@ -151,6 +151,11 @@ def _listed_atoms(con: apsw.Connection) -> None:
     con.execute("DROP INDEX IF EXISTS atom_open")
 
 
+def _conversations(con: apsw.Connection) -> None:
+    for statement in schema.statements(schema.CONVERSATIONS):
+        con.execute(statement)
+
+
 SCHEMA: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0001-baseline", _baseline),
     ("0002-recalls", _recalls),
@@ -162,6 +167,7 @@ SCHEMA: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0008-projects", _projects),
     ("0009-quotas", _quotas),
     ("0010-listed-atoms", _listed_atoms),
+    ("0011-titles", _conversations),
 ]
 
 

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mcp_memory.core.types import NewTurn
+from mcp_memory.core.types import TITLE, NewTurn
 from mcp_memory.integrations.importers.history import ImportOptions, import_file, source_of
 from mcp_memory.service.memory import Memory, open_memory
 
@@ -84,12 +84,19 @@ async def in_project(memory: Memory) -> list[str]:
     return await said(memory)
 
 
+async def titled(memory: Memory) -> list[str]:
+    turns = [NewTurn(role="system", name=TITLE, content=SENTENCE, said_at=NOON)]
+    return (await memory.record_turns(turns, session="talk")).stored
+
+
 FIELDS: dict[str, Put] = {
     "content": lambda memory, _: said(memory),
     "speaker": lambda memory, _: said(memory, name=WORD),
     "session": lambda memory, _: said(memory, session=f"about-{WORD}"),
     "session in lower case": lambda memory, _: said(memory, session=WORD.lower()),
     "project": lambda memory, _: in_project(memory),
+    "client": lambda memory, _: said(memory.called_by(f"agent {WORD}")),
+    "title": lambda memory, _: titled(memory),
     "client id": lambda memory, _: said(memory, client_id=f"msg-{WORD}"),
     "statement": lambda memory, _: told(memory),
     "entity": lambda memory, _: told(memory, entity=WORD, relation="saw", value="a doctor"),
