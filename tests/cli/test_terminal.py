@@ -12,9 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.cli.terminal import WIDTH, columns, escape_controls, json_text, one_line, plural, scene_block, wrap
+from mcp_memory.cli.terminal import WIDTH, columns, escape_controls, json_text, one_line, plural, wrap
 from mcp_memory.core.text import format_bytes
-from mcp_memory.core.types import Scene
 
 anything = st.text(st.characters())
 
@@ -80,22 +79,3 @@ def test_counts_read_well() -> None:
         "0 B", "999 B", "1.0 kB", "199.9 kB", "1.0 MB", "5.0 GB",
     ]  # fmt: skip
     assert [plural(1, "turn"), plural(1_234, "canvas")] == ["1 turn", "1,234 canvases"]
-
-
-def test_a_scene_is_its_name_and_day_and_what_it_is_about() -> None:
-    moment = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
-    scene = Scene(
-        slug="garden",
-        title="The \x1b[2Jgarden",
-        summary="Roses and a hedge.",
-        body="",
-        heat=3,
-        atoms=(),
-        entities=(),
-        version=1,
-        action="create",
-        reason="",
-        created=moment,
-        updated=moment,
-    )
-    assert click.unstyle(scene_block(scene)) == "  garden  2026-11-20  The \\x1b[2Jgarden\n    Roses and a hedge."

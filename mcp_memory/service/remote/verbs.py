@@ -26,6 +26,8 @@ from mcp_memory.core.types import (
     CanvasView,
     Expansion,
     Forgotten,
+    FoundLayer,
+    FoundPage,
     Kind,
     MemoryResults,
     NewTurn,
@@ -120,6 +122,24 @@ def conversation_search(
     limit: int = 10,
     cursor: str | None = None,
 ) -> TurnResults: ...
+
+
+def find(
+    query: str = "",
+    *,
+    layers: Sequence[FoundLayer] = (),
+    session: str | None = None,
+    role: Role | None = None,
+    kind: Kind | None = None,
+    scene: str | None = None,
+    entity: str | None = None,
+    since: str | None = None,
+    until: str | None = None,
+    as_of: str | None = None,
+    neighbours: int = 0,
+    limit: int = 10,
+    cursor: str | None = None,
+) -> FoundPage: ...
 
 
 def why(id: str) -> Why: ...
@@ -324,6 +344,7 @@ _READING: Sequence[Declaration] = (
     recall_answer,
     memory_search,
     conversation_search,
+    find,
     why,
     read_persona,
     scenes,
