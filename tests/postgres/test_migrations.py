@@ -112,6 +112,7 @@ def test_a_version_that_may_only_read_says_so_and_writes_nothing(url: str, newer
     newer.undo()
     with opened(url) as store:
         assert store.read_only == f"schema {MOOD.name} can be written by newer versions only"
+        assert any("can only be read" in problem and "Upgrade" in problem for problem in store.problems())
         assert store.read("me", turn_rows.sessions) == []
         with pytest.raises(StoreUnavailable, match=rf"can only be read: schema {MOOD.name} .* Upgrade this mcp-memory"):
             note(store, "lost?")
