@@ -190,6 +190,16 @@ async def test_a_time_alone_and_the_filters_of_time_and_session_limit_the_list(
         await filled.find("bees", session="nowhere")
 
 
+async def test_a_project_limits_the_list_to_what_was_said_and_read_in_its_sessions(filled: Memory) -> None:
+    for name in ("hives", "docks"):
+        await filled.record_turns([NewTurn(role="user", content=f"The bees of the {name}.")], session=name)
+        await filled.note_project(name, f"git:{name}")
+        await filled.offload_tool_result("count", f"bees in {name}: 14\n", session=name, task="Count")
+    hits = (await filled.find("bees", project="git:hives")).hits
+    assert {(hit.layer, hit.session) for hit in hits} == {("turn", "hives"), ("result", "hives")}
+    assert [hit.session for hit in (await filled.find(project="git:docks")).hits] == ["docks"]
+
+
 async def test_without_a_query_turns_are_listed_newest_first(filled: Memory) -> None:
     page = await filled.find(limit=4)
     assert [hit.text for hit in page.hits] == TALK[:1:-1]

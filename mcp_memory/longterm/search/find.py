@@ -162,7 +162,10 @@ class _Finder:
     @property
     def _turn_filters(self) -> Filters | None:
         passing = turn_filters(self._filters)
-        return replace(passing, session=self._filters.session, role=self._filters.role) if passing else None
+        if passing is None:
+            return None
+        filters = self._filters
+        return replace(passing, session=filters.session, project=filters.project, role=filters.role)
 
     @property
     def _only_statements(self) -> bool:
@@ -183,7 +186,7 @@ class _Finder:
         words.
         """
         filters = self._filters
-        if filters.session or filters.role:
+        if filters.session or filters.project or filters.role:
             return []
         passing = replace(filters, ended=True, sentences=self._only_statements)
         hits = self._search(layer="atom", filters=self._page.then(passing, "atom"), limit=MAX_SHOWN)

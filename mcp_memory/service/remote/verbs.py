@@ -129,6 +129,7 @@ def find(
     *,
     layers: Sequence[FoundLayer] = (),
     session: str | None = None,
+    project: str | None = None,
     role: Role | None = None,
     kind: Kind | None = None,
     scene: str | None = None,
