@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,15 +17,13 @@ from mcp_memory.cli.terminal import (
     json_text,
     one_line,
     output_block,
-    scene_block,
     turn_block,
     wrap,
 )
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.text import plural
-from mcp_memory.core.types import EXTRACTED, SAID_BY, TurnHit
+from mcp_memory.core.types import EXTRACTED, SAID_BY
 from mcp_memory.longterm.verification.trust import REASONS
-from mcp_memory.service.excerpts import passages
 from mcp_memory.store.citations import address
 
 if TYPE_CHECKING:
@@ -32,16 +31,15 @@ if TYPE_CHECKING:
 
     from mcp_memory.core.types import (
         Atom,
-        AtomHit,
         CitedResult,
-        MemoryResults,
+        FoundLayer,
+        FoundPage,
+        Hit,
         Mention,
         Quoted,
         ResultHit,
-        SceneHit,
         Signals,
         Turn,
-        TurnResults,
         Why,
     )
     from mcp_memory.longterm.recall.blocks import Recalled, RowVerdict
@@ -50,9 +48,15 @@ if TYPE_CHECKING:
 
 KINDS = ("persona", "episodic", "instruction")
 ROLES = ("user", "assistant", "system", "tool", "note")
-_TURN_FILTERS, _MEMORY_FILTERS = ("session", "role", "neighbours"), ("kind", "scene", "entity", "as_of")
-_COMMON_FILTERS = ("since", "until", "limit", "cursor")
-_FAR = "It may not be known here."
+LAYERS: dict[str, FoundLayer] = {
+    "turns": "turn",
+    "statements": "statement",
+    "results": "result",
+    "pages": "page",
+    "entities": "entity",
+}
+_TURN_FILTERS, _STATEMENT_FILTERS = ("session", "role"), ("kind", "scene", "entity")
+_FAR = "Nothing close is known here. The nearest, perhaps about other things:"
 _FAR_SHOWN = 3
 
 
@@ -94,33 +98,32 @@ def recall(question: tuple[str, ...], budget_tokens: int, session: str | None) -
 
 @click.command()
 @click.argument("query", nargs=-1)
-@click.option("--in", "layer", type=click.Choice(["turns", "memories"]), help="Search only these.")
+@click.option("--in", "layers", type=click.Choice(list(LAYERS)), multiple=True, help="Search only these; repeatable.")
 @click.option(
     "--since", metavar="TIME", help="From this time on: 2026-10-25, 2026-10-25T08:20, 2026-10, yesterday, last week."
 )
 @click.option("--until", metavar="TIME", help="Up to this time; a day, week or month is included whole.")
-@click.option("--session", metavar="NAME", help="Turns of this session.")
-@click.option("--role", type=click.Choice(ROLES), help="Turns said by this role.")
+@click.option("--session", metavar="NAME", help="Turns and tool results of this session.")
+@click.option("--role", type=click.Choice(ROLES), help="Turns said by this role; tool: tool results too.")
 @click.option(
     "--neighbours", type=click.IntRange(0, 10), default=0, metavar="N", help="Show N turns around each one found."
 )
-@click.option("--kind", type=click.Choice(KINDS), help="Memories of this kind.")
-@click.option("--scene", metavar="NAME", help="Memories that this scene is based on.")
-@click.option("--entity", metavar="NAME", help="Memories about this person or thing, by any of its names.")
-@click.option("--as-of", metavar="TIME", help="Memories held true then, instead of now.")
-@click.option(
-    "--limit", type=click.IntRange(1, 50), default=10, show_default=True, metavar="N", help="At most N of each."
-)
-@click.option("--cursor", help="Continue a search where its last page ended; needs --in.")
+@click.option("--kind", type=click.Choice(KINDS), help="Statements of this kind.")
+@click.option("--scene", metavar="NAME", help="Statements that this scene is based on.")
+@click.option("--entity", metavar="NAME", help="Statements about this person or thing, by any of its names.")
+@click.option("--as-of", metavar="TIME", help="Statements held true then, and what was said until then.")
+@click.option("--limit", type=click.IntRange(1, 50), default=10, show_default=True, metavar="N", help="At most N.")
+@click.option("--cursor", help="Continue a search where its last page ended.")
 @as_json
 @memory_options
-def search(query: tuple[str, ...], layer: str | None, **filters: Any) -> None:
-    """Search statements, conversations and tool results.
+def search(query: tuple[str, ...], layers: tuple[str, ...], **filters: Any) -> None:
+    """Search conversations, statements, tool results, pages and names.
 
-    The search uses words and meaning; without a query, turns are listed by time, newest first. A filter that only
-    turns have (--session, --role, --neighbours) or only memories (--kind, --scene, --entity, --as-of) limits the search
-    to them. If the memory is unlikely to know, the answer begins with that, and the nearest rows follow. Exit code 1 if
-    there is nothing to show.
+    Everything is in one list, best first, by words and meaning. What contains an identifier or a "quoted phrase" of the
+    query comes first, what waits for review last. Without a query, turns are listed by time, newest first. A filter
+    that only turns have (--session, --role) or only statements (--kind, --scene, --entity) limits the search to them.
+    If nothing is close, the answer begins with that, and the nearest rows follow. Exit code 1 if there is nothing to
+    show.
 
     \b
     mcp-memory search "who looks after bookings"
@@ -131,89 +134,80 @@ def search(query: tuple[str, ...], layer: str | None, **filters: Any) -> None:
     mcp-memory search --in turns --since yesterday
     mcp-memory search 牙医 --json
     """
-    layer = _layer(layer, filters)
-    if filters["cursor"] and not layer:
-        raise click.UsageError("--cursor continues one list: add --in turns or --in memories.")
-    words = " ".join(query)
-    of_turns, of_memories, both = (
-        {name: filters[name] for name in names} for names in (_TURN_FILTERS, _MEMORY_FILTERS, _COMMON_FILTERS)
-    )
-
-    async def find(memory: Memory) -> tuple[MemoryResults | None, TurnResults | None, list[str]]:
-        memories = turns = None
-        if layer != "turns":
-            memories = await memory.memory_search(words, **of_memories, **both)
-        if layer != "memories":
-            turns = await memory.conversation_search(words, **of_turns, **both)
-        answers = [answer for answer in (memories, turns) if answer]
-        has_results = bool((memories and (memories.atoms or memories.scenes)) or (turns and turns.hits))
-        has_results = has_results or any(answer.results for answer in answers)
-        return memories, turns, [] if has_results else (await memory.status()).get("spaces", [])
-
-    from_memories, from_turns, spaces = ask(find)
-    memories, scenes = (from_memories.atoms, from_memories.scenes) if from_memories else ([], [])
-    turns = from_turns.hits if from_turns else []
-    results = from_turns.results if from_turns else from_memories.results if from_memories else []
-    notes = list(dict.fromkeys(answer.note for answer in (from_memories, from_turns) if answer and answer.note))
-    is_known = next((answer.known for answer in (from_turns, from_memories) if answer and answer.known), None)
-    is_far = is_known == "unlikely" and not (memories or scenes or results)
-    cursors = {
-        "memories": from_memories.cursor if from_memories and memories else None,
-        "turns": from_turns.cursor if from_turns else None,
-    }
-    rows = {"memories": memories, "scenes": scenes, "turns": turns, "results": results}
-    if wants_json() or any(rows.values()):
-        shown = turns[:_FAR_SHOWN] if is_far else turns
-        blocks = [
-            *([f"{_FAR} The nearest, perhaps about other things:"] if is_far else []),
-            *_result_blocks(memories, scenes, shown, results, limit=filters["limit"], cursors=cursors),
-        ]
-        print_answer(
-            {"query": words, "known": is_known, **rows, "cursors": cursors, "notes": notes}, "\n\n".join(blocks)
+    of_turns, of_statements = (any(filters[name] for name in names) for names in (_TURN_FILTERS, _STATEMENT_FILTERS))
+    if of_turns and of_statements:
+        raise click.UsageError(
+            "--session and --role are about turns; --kind, --scene and --entity about statements. Leave one group out."
         )
-    for note in () if wants_json() else notes:
-        click.echo(note, err=True)
-    if not any(rows.values()):
+    words = " ".join(query)
+
+    async def find(memory: Memory) -> tuple[FoundPage, list[str]]:
+        page = await memory.find(words, layers=[LAYERS[name] for name in layers], **filters)
+        return page, [] if page.hits else (await memory.status()).get("spaces", [])
+
+    page, spaces = ask(find)
+    if wants_json() or page.hits:
+        is_far = page.known == "unlikely"
+        blocks = [
+            *([_FAR] if is_far else []),
+            *_hit_blocks(page.hits[:_FAR_SHOWN] if is_far else page.hits),
+            *([f"More: --limit {filters['limit']} --cursor {page.cursor}"] if page.cursor else []),
+        ]
+        print_answer({"query": words, **asdict(page)}, "\n".join(blocks))
+    if page.note and not wants_json():
+        click.echo(page.note, err=True)
+    if not page.hits:
         here = settings().space
         others = ", ".join(space for space in spaces if space != here)
         more = f"Other spaces with contents: {others}." if others else "Try other words, or fewer filters."
         raise NotFound(f"Nothing found in {here}. {more}")
 
 
-def _layer(chosen: str | None, filters: dict[str, Any]) -> str | None:
-    """Return the only layer to search, chosen by `--in` or by the filters, or None for both.
-
-    Raises UsageError if filters contradict each other or `--in`.
-    """
-    of_turns, of_memories = (any(filters[name] for name in names) for names in (_TURN_FILTERS, _MEMORY_FILTERS))
-    if (of_turns and (of_memories or chosen == "memories")) or (of_memories and chosen == "turns"):
-        raise click.UsageError(
-            "--session, --role and --neighbours are about turns; --kind, --scene, --entity and --as-of about memories."
+def _hit_blocks(hits: Sequence[Hit]) -> Iterator[str]:
+    """Yield each hit as text; a turn that stands beside a better hit is not repeated."""
+    shown: set[str] = set()
+    for hit in hits:
+        if hit.id in shown:
+            continue
+        around = [turn for turn in hit.neighbours if turn.id not in shown]
+        shown.update([hit.id, *(turn.id for turn in around)])
+        behind = [turn for turn in around if _number(turn.id) > _number(hit.id)]
+        yield "\n".join(
+            [
+                *(turn_block(turn) for turn in around if turn not in behind),
+                _hit_block(hit, marked=bool(hit.neighbours)),
+                *(turn_block(turn) for turn in behind),
+                *([""] if around else []),
+            ]
         )
-    return chosen or ("turns" if of_turns else "memories" if of_memories else None)
 
 
-def _result_blocks(
-    memories: list[AtomHit],
-    scenes: list[SceneHit],
-    turns: list[TurnHit],
-    results: list[ResultHit],
-    *,
-    limit: int,
-    cursors: dict[str, str | None],
-) -> Iterator[str]:
-    listed = {
-        "memories": [_statement(hit.atom, hit.when) for hit in memories],
-        "scenes": [scene_block(hit.scene) for hit in scenes],
-        "turns": [_passage(run) for run in passages(turns)],
-        "tool results": [_result_hit(hit) for hit in results],
-    }
-    for title, blocks in listed.items():
-        if blocks:
-            yield "\n".join([click.style(title, bold=True), *blocks])
-    for layer, cursor in cursors.items():
-        if cursor:
-            yield f"More {layer}: --in {layer} --limit {limit} --cursor {cursor}"
+def _number(id: str) -> int:
+    return int(id[1:])
+
+
+def _hit_block(hit: Hit, *, marked: bool) -> str:
+    from mcp_memory.service.render import changed_lines
+
+    held = f"quarantined: {', '.join(REASONS.get(reason, reason) for reason in hit.held)}" if hit.held else ""
+    changed = f"changed {format_day(hit.newer.said_at)}, see {hit.newer.id}" if hit.newer else ""
+    match hit.layer:
+        case "turn":
+            who = hit.kind if hit.said_by == hit.kind else f"{hit.kind} {hit.said_by}"
+            parts = (hit.id, format_minute(hit.at) if hit.at else "", who, hit.session, changed)
+        case "statement":
+            parts = (hit.id, hit.when or (format_day(hit.at) if hit.at else ""), hit.kind)
+        case "result":
+            lines = ",".join(changed_lines(hit.changed)).strip()
+            parts = (hit.id, hit.node, format_minute(hit.at) if hit.at else "", one_line(hit.title or "", 60), lines)
+        case "page":
+            parts = ("page", hit.id, format_day(hit.at) if hit.at else "", one_line(hit.title or "", 60))
+        case "entity":
+            parts = ("name", hit.id)
+    head = "  ".join(part for part in (*parts, held) if part)
+    mark = "*" if marked else " "
+    body = wrap(hit.text, "    | " if hit.layer == "result" else "    ")
+    return f"{click.style(escape_controls(f'{mark} {head}'), dim=True)}\n{body}"
 
 
 def _result_hit(hit: ResultHit) -> str:
@@ -221,19 +215,6 @@ def _result_hit(hit: ResultHit) -> str:
 
     note = ",".join(changed_lines(hit.changed)).strip()
     return output_block(address(hit.ref, hit.lines), hit.call, hit.text, taken=hit.at, node=hit.node, note=note)
-
-
-def _passage(run: Sequence[TurnHit | Turn]) -> str:
-    """Return consecutive turns as text. Of several turns the hits are marked, and an empty line follows."""
-    alone = len(run) == 1
-    newer = {id: turn for row in run if isinstance(row, TurnHit) for id, turn in row.newer.items()}
-    shown = [
-        turn_block(row.turn, marked=not alone, newer=newer.get(row.turn.id))
-        if isinstance(row, TurnHit)
-        else turn_block(row, newer=newer.get(row.id))
-        for row in run
-    ]
-    return "\n".join(shown) + ("" if alone else "\n")
 
 
 _ID = re.compile(r"[at]\d+|r-[0-9a-f]{12}(?:-\d+)?(?::\d+(?:-\d+)?)?|\d{3,}-N\d+", re.IGNORECASE)

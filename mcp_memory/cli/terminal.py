@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from mcp_memory.core.types import Scene, Turn
+    from mcp_memory.core.types import Turn
     from mcp_memory.shortterm.canvas.flowchart import Canvas
 
 WIDTH = 80
@@ -150,12 +150,6 @@ def turn_block(turn: Turn, *, marked: bool = False, newer: Turn | None = None) -
     head = f"{'*' if marked else ' '} {turn.id}  {format_minute(turn.said_at)}  {who}  {turn.session}"
     head += f"  changed {format_day(newer.said_at)}, see {newer.id}" if newer else ""
     return f"{click.style(escape_controls(head), dim=True)}\n{wrap(turn.content, '    ')}"
-
-
-def scene_block(scene: Scene) -> str:
-    """Return a scene as a header line with its summary below."""
-    head = f"  {scene.slug}  {format_day(scene.updated)}  {one_line(scene.title, 60)}"
-    return f"{click.style(escape_controls(head), dim=True)}\n{wrap(scene.summary, '    ')}"
 
 
 def output_block(at: str, call: str, text: str, *, taken: datetime, node: str | None, note: str = "") -> str:

@@ -528,6 +528,8 @@ class ResultHit:
     of_file: bool = False
     """Whether it is the content of a project's file."""
     changed: tuple[ChangedLine, ...] = ()
+    share: float = 0.0
+    """The share of the query's words in its lines, weighted by rarity."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -583,6 +585,63 @@ class MemoryResults:
     """None if turns are left out."""
 
 
+FoundLayer = Literal["turn", "statement", "result", "page", "entity"]
+"""Layers of `find`. A result is lines of a tool result or of a project's file, a page the persona or a scene."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """A row of any layer that `find` shows."""
+
+    id: str
+    """`t812`, `a57`, `r-9f2c1a7b3d4e:120-134`, the slug of a scene, `persona`, or the main name of an entity."""
+    layer: FoundLayer
+    text: str
+    """The part that is about the query; secrets are masked."""
+    marks: list[tuple[int, int]]
+    """Start and end of the words of the query in `text`."""
+    title: str | None
+    """Title of a page, tool call or file of a result."""
+    kind: str | None
+    """Role of a turn, kind of a statement."""
+    said_by: str | None
+    """Speaker's name or role of a turn, `Source` of a statement."""
+    at: datetime | None
+    """When a turn was said, a statement became true, a result was taken, a page was written."""
+    session: str | None
+    chance: float
+    """Probability that it is part of the answer, in [0, 1]."""
+    verbatim: bool
+    """Whether it contains an identifier or a quoted phrase of the query."""
+    close: bool
+    """Whether it is surely about the query."""
+    held: tuple[str, ...] = ()
+    """Reasons for its quarantine, or suspicions about a result."""
+    evidence: tuple[str, ...] = ()
+    """A turn itself, or the turns that a statement, or the statements cited in `text`, are based on."""
+    when: str | None = None
+    """As in AtomHit."""
+    node: str | None = None
+    """Canvas step of a result."""
+    newer: Turn | None = None
+    """Later turn that replaced a value of it."""
+    changed: tuple[ChangedLine, ...] = ()
+    """Lines of a file that the user changed later."""
+    neighbours: list[Turn] = field(default_factory=list[Turn])
+    """The requested turns around a turn, in order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundPage:
+    """A page of `find`, best first; `cursor` continues after it."""
+
+    hits: list[Hit]
+    cursor: str | None
+    known: Known | None
+    """Whether the memory knows about the query: if "unlikely", nothing is close. None without a query."""
+    note: str | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
     """Why a search shows a row."""
@@ -594,6 +653,8 @@ class Found:
     """Its words that match the query; None unless detail is `detailed`."""
     close: bool | None = None
     """Whether a turn is certainly about the query."""
+    verbatim: bool | None = None
+    """True if it contains an identifier or a quoted phrase of the query."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

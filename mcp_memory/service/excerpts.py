@@ -39,6 +39,7 @@ from mcp_memory.core.types import (
 )
 from mcp_memory.language.snippet import TermMatch, matches, snippet, words
 from mcp_memory.language.words import query_terms
+from mcp_memory.longterm.search.literals import VERBATIM
 from mcp_memory.longterm.search.pages import after
 from mcp_memory.service.render import as_json, render
 from mcp_memory.store.citations import address
@@ -285,8 +286,9 @@ class _Excerpts:
         return snippet(text, width, self._matches[id])
 
     def _why(self, id: str, hit: TurnHit | AtomHit | SceneHit | ResultHit, text: str) -> Found:
+        verbatim = VERBATIM in hit.found_by or None
         if self._request.detail == "concise":
-            return Found(score=hit.score)
+            return Found(score=hit.score, verbatim=verbatim)
         if id not in self._words:
             self._words[id] = words(text, self._request.terms)
-        return Found(score=hit.score, by=hit.found_by, words=self._words[id])
+        return Found(score=hit.score, by=hit.found_by, words=self._words[id], verbatim=verbatim)

@@ -35,6 +35,7 @@ from mcp_memory.service.persona_page import write_persona
 from mcp_memory.service.verbs.administration import AdministrationVerbs
 from mcp_memory.service.verbs.base import Parts
 from mcp_memory.service.verbs.pages import PageVerbs
+from mcp_memory.service.verbs.search import SearchVerbs
 from mcp_memory.service.verbs.spaces import SpaceVerbs
 from mcp_memory.service.verbs.statements import StatementVerbs
 from mcp_memory.service.verbs.status import StatusVerbs
@@ -55,7 +56,9 @@ _OPEN_SPACES = 256
 """Spaces that stay open in addition to the first, with their schedulers."""
 
 
-class Memory(TurnVerbs, StatementVerbs, PageVerbs, TaskVerbs, AdministrationVerbs, SpaceVerbs, StatusVerbs):
+class Memory(
+    TurnVerbs, StatementVerbs, SearchVerbs, PageVerbs, TaskVerbs, AdministrationVerbs, SpaceVerbs, StatusVerbs
+):
     """The verbs over a space of a store. `open_memory` opens it; safe to call from many tasks at once."""
 
     def __init__(self, parts: Parts, spaces: _Spaces | None = None) -> None:

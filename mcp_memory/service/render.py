@@ -197,9 +197,24 @@ def _render_turns(answer: ShownTurns) -> str:
     hits = sum(turn.found is not None for passage in answer.passages for turn in passage.turns)
     order = "newest" if answer.listed else "best"
     head = f"{_count(hits, 'turn')}, {order} first.{_KNOWN[answer.known]} {DATA_NOTE}"
-    blocks = [head, *_passages(answer.passages), *_results(answer.results)]
-    blocks += [*_where_whole(answer.passages), *_more(answer)]
+    rows = _verbatim_first(
+        (
+            _are_verbatim(turn.found for passage in answer.passages for turn in passage.turns),
+            _passages(answer.passages),
+        ),
+        (_are_verbatim(shown.found for shown in answer.results), _results(answer.results)),
+    )
+    blocks = [head, *rows, *_where_whole(answer.passages), *_more(answer)]
     return _with_note("\n\n".join(blocks), answer.note)
+
+
+def _are_verbatim(reasons: Iterable[Found | None]) -> bool:
+    return any(found.verbatim for found in reasons if found)
+
+
+def _verbatim_first(*groups: tuple[bool, Iterable[str]]) -> list[str]:
+    """Return the blocks of groups of rows, first those of groups with an identifier or a phrase of the query."""
+    return [block for _, blocks in sorted(groups, key=lambda group: not group[0]) for block in blocks]
 
 
 _KNOWN: dict[Known | None, str] = {
@@ -218,15 +233,19 @@ def _render_memories(answer: ShownMemories) -> str:
     is_known = bool(answer.atoms or answer.facts or answer.scenes)
     head = DATA_NOTE if is_known else f"No statement about this is stored; below is what was said. {DATA_NOTE}"
     blocks = [f"{_KNOWN[answer.known]} {head}".strip()]
+    rows: list[tuple[bool, list[str]]] = []
     if answer.atoms:
-        blocks.append("\n".join(["Held true:", *map(_atom_hit, answer.atoms)]))
+        is_verbatim = _are_verbatim(shown.found for shown in answer.atoms)
+        rows.append((is_verbatim, ["\n".join(["Held true:", *map(_atom_hit, answer.atoms)])]))
     if answer.facts:
-        blocks.append("\n".join(["Facts:", *map(_fact, answer.facts)]))
+        rows.append((False, ["\n".join(["Facts:", *map(_fact, answer.facts)])]))
     if answer.scenes:
-        blocks.append("\n".join(["Scenes, whole at memory://scene/<name>:", *map(_scene, answer.scenes)]))
+        rows.append((False, ["\n".join(["Scenes, whole at memory://scene/<name>:", *map(_scene, answer.scenes)])]))
     if answer.passages:
-        blocks.append("\n\n".join(["Said:", *_passages(answer.passages)]))
-    blocks += _results(answer.results)
+        is_verbatim = _are_verbatim(turn.found for passage in answer.passages for turn in passage.turns)
+        rows.append((is_verbatim, ["\n\n".join(["Said:", *_passages(answer.passages)])]))
+    rows.append((_are_verbatim(shown.found for shown in answer.results), _results(answer.results)))
+    blocks += _verbatim_first(*rows)
     return _with_note("\n\n".join([*blocks, *_where_whole(answer.passages), *_more(answer)]), answer.note)
 
 

@@ -267,6 +267,6 @@ def test_the_instructions_of_a_project_are_listed_and_found_and_nothing_is_impor
     listed = json.loads(run("import", "--project", str(folder), "--json").stdout)
     assert [file["path"] for file in listed["projects"][str(folder)]] == [str(folder / "AGENTS.md")]
     hits = json.loads(run("search", "When are walruses fed?", "--json").stdout)
-    assert ([hit["call"] for hit in hits["results"]], hits["turns"]) == ([f"AGENTS.md of {folder}"], [])
+    assert [(hit["layer"], hit["title"]) for hit in hits["hits"]] == [("result", f"AGENTS.md of {folder}")]
     assert "is no folder" in run("import", "--project", str(folder / "AGENTS.md")).stderr
     assert run("import", "--project", str(folder), "--watch").exit_code == 2

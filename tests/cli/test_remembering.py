@@ -13,7 +13,7 @@ def test_a_statement_is_stored_in_a_memory_that_is_made_for_it_and_corrected_lat
     )
     corrected = run("remember", "I drink coffee again.", "--supersedes", "a1", home=home).stdout
     assert corrected == "Stored as a2: I drink coffee again.\nNo longer valid: a1 I drink tea, not coffee.\n"
-    assert "a2" in run("search", "what do I drink?", "--in", "memories", home=home).stdout
+    assert "a2" in run("search", "what do I drink?", "--in", "statements", home=home).stdout
 
 
 def test_the_same_statement_is_stored_once(run: Run, home: Path) -> None:

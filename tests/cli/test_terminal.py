@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.cli.terminal import WIDTH, columns, escape_controls, json_text, one_line, scene_block, wrap
-from mcp_memory.core.types import Scene
+from mcp_memory.cli.terminal import WIDTH, columns, escape_controls, json_text, one_line, wrap
 
 anything = st.text(st.characters())
 
@@ -72,22 +71,3 @@ def test_json_keeps_every_text_and_is_ascii(text: str) -> None:
     told = json_text({"found": [Named(text, at)]})
     assert told.isascii()
     assert json.loads(told) == {"found": [{"name": text, "at": "2026-10-25T02:30:00+00:00"}]}
-
-
-def test_a_scene_is_its_name_and_day_and_what_it_is_about() -> None:
-    moment = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
-    scene = Scene(
-        slug="garden",
-        title="The \x1b[2Jgarden",
-        summary="Roses and a hedge.",
-        body="",
-        heat=3,
-        atoms=(),
-        entities=(),
-        version=1,
-        action="create",
-        reason="",
-        created=moment,
-        updated=moment,
-    )
-    assert click.unstyle(scene_block(scene)) == "  garden  2026-11-20  The \\x1b[2Jgarden\n    Roses and a hedge."

@@ -70,6 +70,7 @@ async def answers(memory: Memory, budgets: Sequence[int]) -> list[str]:
     found: list[Any] = []
     for question in QUESTIONS:
         found.append(asdict(await memory.conversation_search(question, limit=8, neighbours=1)))
+        found.append(asdict(await memory.find(question, limit=8)))
         page = await memory.memory_search(question, limit=5)
         found.append(asdict(page))
         if page.cursor:

@@ -147,8 +147,8 @@ def test_a_client_with_the_plugin_records_recalls_and_gets_a_note(
         assert model.asked[0]["model"] == MODEL
     for left in (tmp_path / ".mcp-memory" / "hooks").glob("*.json"):
         left.unlink(missing_ok=True)  # the daemon ends
-    found = json.loads(memory("search", "--in", "turns", "--json"))["turns"]
-    turns = [hit["turn"]["content"].strip('"') for hit in found]  # opencode puts prompts in quotes
+    found = json.loads(memory("search", "--in", "turns", "--json"))["hits"]
+    turns = [hit["text"].strip('"') for hit in found]  # opencode puts prompts in quotes
     assert sorted(turns) == sorted([NAMED, "Noted, Ada.", LISTED, "Between 20 and 26 kg.", ASKED, "Bees."])
     memory("uninstall", client.name, "--yes")
     assert config.read_text() == before

@@ -104,6 +104,7 @@ JOURNEY: list[tuple[str, Step]] = [
     ("conversations", lambda m, s: m.conversations("ferry")),
     ("session_turns", lambda m, s: m.session_turns("trip")),
     ("conversation_search", lambda m, s: m.conversation_search("ferry", neighbours=1)),
+    ("find", lambda m, s: m.find("When does the ferry leave?", neighbours=1)),
     ("conversation_excerpts", lambda m, s: m.conversation_excerpts("ferry")),
     ("ranked_by", lambda m, s: m.ranked_by({"words"}, "ferry")),
     ("memory_search", lambda m, s: m.memory_search("Where does the user live?")),

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 
@@ -64,6 +64,8 @@ class Measured:
     """Turns, then statements. Their `question` is NaN until the first regression has computed it."""
     evidence: Mapping[str, Sequence[str]]
     """The turns that are evidence of each statement, by the statement's id."""
+    worth: Mapping[str, float]
+    """The content words of the question with their weights, which sum to 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +81,25 @@ class Judgement:
     """
     close: frozenset[str]
     """The ids of rows that are surely about the question; empty if `known` is "unlikely"."""
+    log_odds: float = 0.0
+    """Of the question: those of `probability`, by the regression."""
+    worth: Mapping[str, float] = field(default_factory=dict[str, float])
+    """The content words of the question with their weights, which sum to 1."""
+
+    def chance_by_words(self, share: float) -> float:
+        """Return how likely it is that a row with this share of the question's words is part of the answer.
+
+        For rows that are neither turns nor statements: like statements, they are judged without a score.
+        """
+        features = RowFeatures(
+            question=self.log_odds, own=share, share=share, sense=math.nan, score=math.nan, behind=math.nan
+        )
+        return probability(answerability().row.log_odds(features))
+
+    def share_of_words(self, text: str) -> float:
+        """Return the share of the question's words in a text, weighted by rarity."""
+        terms = frozenset(index_terms(text))
+        return math.fsum(weight for word, weight in self.worth.items() if word in terms)
 
 
 def judge_question(context: SearchContext, question: str) -> Judgement | None:
@@ -107,10 +128,12 @@ def judge(
     """Judge whether a memory can answer a question by the results of a search, which are best first.
 
     `embed` returns the vectors of a text; `at` is the time of the question. If a question names a time and nothing
-    else, the rows of that time are its answer.
+    else, the rows of that time are its answer; of a query of literals alone, the rows with all of them.
     """
-    if parse_query(question, at).time_only:
-        rows = {hit.id: 1.0 for hit in (*turns[:JUDGED], *statements[:JUDGED])}
+    parsed, first = parse_query(question, at), [*turns[:JUDGED], *statements[:JUDGED]]
+    answers = [hit for hit in first if hit.verbatim == 1.0] if parsed.literal_only else first
+    if parsed.time_only or (parsed.literal_only and answers):
+        rows = {hit.id: 1.0 for hit in answers}
         return Judgement(
             probability=float(bool(rows)), known="likely" if rows else "unlikely", rows=rows, close=frozenset(rows)
         )
@@ -123,7 +146,9 @@ def judge(
         rows[id] = max(rows[id], *(rows.get(turn, 0.0) for turn in evidence))
     known: Known = "likely" if chance >= model.likely else "unsure" if chance >= model.unlikely else "unlikely"
     close = frozenset(id for id, row in rows.items() if known != "unlikely" and row >= model.close)
-    return Judgement(probability=round(chance, 3), known=known, rows=rows, close=close)
+    return Judgement(
+        probability=round(chance, 3), known=known, rows=rows, close=close, log_odds=log_odds, worth=measured.worth
+    )
 
 
 def measure(
@@ -159,6 +184,7 @@ def measure(
         prompt = leans_on_memory(question)
     except EmbeddingFailed:
         prompt = math.nan
+    best = max((hit.score for hit in hits), default=0.0)
     rows = {
         hit.id: RowFeatures(
             question=math.nan,
@@ -166,7 +192,7 @@ def measure(
             share=share(terms),
             sense=senses.get(hit.id, math.nan),
             score=hit.score,
-            behind=hits[0].score - hit.score,
+            behind=best - hit.score,
         )
         for hit in hits
         if (terms := presence.get(hit.id)) is not None
@@ -191,6 +217,7 @@ def measure(
         ),
         rows=rows,
         evidence={atom.id: atom_turns(atom) for atom in atoms},
+        worth={word: weight / whole for word, weight in worth.items()},
     )
 
 

@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import accumulate, islice
 from typing import NamedTuple
+from zlib import crc32
 
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line
@@ -61,9 +62,7 @@ def search_turns(
     A hit that is already shown as a neighbour of a better hit does not count towards `limit`; a page has less than
     twice `limit` hits. `at` is the time when the question was first asked (`asked_at`).
     """
-    if filters.session is not None and not store.read(space, turn_rows.session_turns, filters.session, limit=1):
-        name = one_line(filters.session, 60)
-        raise NotFound(f"There is no session {name!r} in this space. Leave it out to search all of them.")
+    require_session(store, space, filters)
     listing = not query.strip()
     page = page_of(cursor, ("turns", space, query, filters), at=at, store=store, space=space, listing=listing)
     if listing:
@@ -74,8 +73,8 @@ def search_turns(
     shown = [hit for hit in ranked.hits if hit.id not in page.shown][: 2 * limit]
     read_first(store, space, hits_found, shown, around=neighbours)
     asking = partial(search, space, "turn", query, embed=embed, at=at)
-    newer = _find_changes(store, space, asking, page, limit, hits_found, filters)
-    fresh = [hit for hit in _current_first(ranked.hits, newer) if hit.id not in page.shown]
+    newer = find_changes(store, space, asking, page, limit, hits_found, filters)
+    fresh = [hit for hit in current_first(ranked.hits, newer) if hit.id not in page.shown]
     judgement = judge(store, space, query, hits_found, embed=embed, at=at)
     some = fresh[: 2 * limit - 1 if neighbours else limit]
     hits = _turn_hits(store, space, some, neighbours, judgement.close, newer)
@@ -93,6 +92,13 @@ def search_turns(
         results=_results(store, space, query, filters, page, limit, embed=embed, said=said, newer=newer),
         known=judgement.known,
     )
+
+
+def require_session(store: Store, space: str, filters: Filters) -> None:
+    """Raise NotFound if the session in the filters does not exist."""
+    if filters.session is not None and not store.read(space, turn_rows.session_turns, filters.session, limit=1):
+        name = one_line(filters.session, 60)
+        raise NotFound(f"There is no session {name!r} in this space. Leave it out to search all of them.")
 
 
 def _list_turns(store: Store, space: str, filters: Filters, page: PageState, limit: int) -> TurnResults:
@@ -144,8 +150,8 @@ def search_memories(
         ranked = rerank(space, query, rows.ordered, len(page.shown))
         asking = partial(search, space, "turn", query, embed=embed, at=at)
         read_first(store, space, rows.turns, rows.turns[:limit])
-        newer = _find_changes(store, space, asking, page, limit, rows.turns, turn_filters(filters))
-        fresh = [hit for hit in _current_first(ranked.hits, newer) if hit.id not in page.shown]
+        newer = find_changes(store, space, asking, page, limit, rows.turns, turn_filters(filters))
+        fresh = [hit for hit in current_first(ranked.hits, newer) if hit.id not in page.shown]
         note = ranked.note
         lines = _results(store, space, query, filters, page, limit, embed=embed, said=lambda: said, newer=newer)
     return MemoryResults(
@@ -193,9 +199,9 @@ def rows_for(
 ) -> MemoryRows:
     """Return the atoms that share a word with the query or are near in meaning, and turns.
 
-    In `ordered`, atoms and turns alternate in fives, without turns that are evidence of an atom before them: on real
-    conversations, atoms before all turns hide a tenth of the evidence, while alternating rows bring a little more of it
-    than turns alone (`bench.pyramid`).
+    In `ordered`, rows with literals of the query come first; then atoms and turns alternate in fives, without turns
+    that are evidence of an atom before them: on real conversations, atoms before all turns hide a tenth of the
+    evidence, while alternating rows bring a little more of it than turns alone (`bench.pyramid`).
     """
 
     def ranked(layer: Layer, passing: Filters, limit: int) -> list[Ranked]:
@@ -210,16 +216,17 @@ def rows_for(
     atoms = [hit for hit in hits if "words" in hit.found_by or (hit.cosine or 0.0) >= MIN_COSINE][:limit]
     passing = turn_filters(filters)
     turns = ranked("turn", passing, max(limit, COMPARED)) if passing else []
-    verbatim = iter(turns)
+    whole_turns = iter(turns)
     evidence = {atom.id: atom_turns(atom) for atom in store.read(space, atom_rows.by_ids, [hit.id for hit in atoms])}
+    literal_turns = {hit.id for hit in turns if hit.verbatim}  # a statement based on it may leave the literal out
     order: list[Ranked] = []
     evidence_ids: set[str] = set()
     for start in range(0, len(atoms), _AT_A_TIME):
         some = atoms[start : start + _AT_A_TIME]
-        evidence_ids.update(turn for atom in some for turn in evidence.get(atom.id, ()))
-        order += [*some, *islice((hit for hit in verbatim if hit.id not in evidence_ids), _AT_A_TIME)]
-    ordered = [*order, *(hit for hit in verbatim if hit.id not in evidence_ids)]
-    return MemoryRows(atoms=atoms, turns=turns, ordered=ordered)
+        evidence_ids.update(turn for atom in some for turn in evidence.get(atom.id, ()) if turn not in literal_turns)
+        order += [*some, *islice((hit for hit in whole_turns if hit.id not in evidence_ids), _AT_A_TIME)]
+    order += [hit for hit in whole_turns if hit.id not in evidence_ids]
+    return MemoryRows(atoms=atoms, turns=turns, ordered=sorted(order, key=lambda hit: -hit.verbatim))
 
 
 def turn_filters(filters: Filters) -> Filters | None:
@@ -287,7 +294,7 @@ def read_first(
     store.read(space, turn_rows.read_ahead, reach | {hit.id: max(around, reach.get(hit.id, 0)) for hit in shown})
 
 
-def _find_changes(
+def find_changes(
     store: Store, space: str, search: Callable[..., list[Ranked]], page: PageState, limit: int, hits: Sequence[Ranked],
     filters: Filters | None,
 ) -> dict[str, Turn]:  # fmt: skip
@@ -302,7 +309,7 @@ def _find_changes(
     return changed_turns(store, space, list(dict.fromkeys(hit.id for hit in some)))
 
 
-def _current_first(hits: Sequence[Ranked], newer: Mapping[str, Turn]) -> list[Ranked]:
+def current_first(hits: Sequence[Ranked], newer: Mapping[str, Turn]) -> list[Ranked]:
     """Return the hits, each turn that replaced a value moved before the turn with the old value."""
     by_id = {hit.id: hit for hit in hits}
     return newer_first(hits, {old: by_id[turn.id] for old, turn in newer.items() if turn.id in by_id})
@@ -376,6 +383,8 @@ def _atom_hits(store: Store, space: str, hits: Sequence[Ranked], at: datetime) -
 
 MAX_SHOWN = 600  # as deep as a question is paged; a cursor is 1,600 characters then
 _LAYERS: tuple[Layer, ...] = ("turn", "atom")
+_OTHER = "x"
+_LETTERS = ("t", "a", _OTHER)  # of ids in a cursor
 _QUESTION, _CHECK = 4, 3  # bytes
 _MAX_ROW = 2**63 - 1  # no row has a higher number
 
@@ -402,16 +411,30 @@ class PageState:
 
     def after(self, hits: Sequence[Ranked], limit: int) -> str | None:
         """Return the cursor of the page after the first `limit` hits; None if there are no more hits."""
-        return after(self.cursor(), [hit.id for hit in hits[:limit]]) if len(hits) > limit else None
+        return self.next_cursor([hit.id for hit in hits[:limit]]) if len(hits) > limit else None
+
+    def next_cursor(self, shown: Iterable[str]) -> str | None:
+        """Return the cursor of the page after this page, which shows these rows; see `after`."""
+        ids = list(shown)
+        if self.listing:
+            return replace(self, shown=frozenset(ids[-1:]) or self.shown).cursor()
+        all_shown = self.shown.union(ids)
+        return replace(self, shown=all_shown).cursor() if len(all_shown) < MAX_SHOWN else None
 
     def cursor(self) -> str:
         """Return the state as a cursor: an opaque, short text with a checksum that reveals copying errors."""
         numbers = [int(self.listing), max(0, int(self.at.timestamp())), *self.newest]
-        for layer in _LAYERS:
-            ids = sorted(int(id[1:]) for id in self.shown if id[0] == layer[0])
-            numbers += [len(ids), *(after - before for before, after in zip([0, *ids], ids, strict=False))]
+        for letter in _LETTERS:
+            ids = sorted(int(id[1:]) for id in self.shown if id[0] == letter)
+            if ids or letter != _OTHER:
+                numbers += [len(ids), *(after - before for before, after in zip([0, *ids], ids, strict=False))]
         body = self.question + b"".join(map(_pack, numbers))
         return base64.urlsafe_b64encode(_check(body) + body).decode().rstrip("=")
+
+
+def other_id(name: str) -> str:
+    """Return a short id for a row that is neither a turn nor an atom, for a cursor."""
+    return f"{_OTHER}{crc32(name.encode('utf-8', 'surrogatepass'))}"
 
 
 def asked_at(cursor: str | None, now: datetime) -> datetime:
@@ -447,11 +470,7 @@ def after(start: str, ids: Iterable[str]) -> str | None:
     None if `MAX_SHOWN` rows of a search were shown; listings have no such limit. Raises InvalidInput if `start` is
     damaged.
     """
-    page, shown = _parse(start), list(ids)
-    if page.listing:
-        return replace(page, shown=frozenset(shown[-1:]) or page.shown).cursor()
-    all_shown = page.shown.union(shown)
-    return replace(page, shown=all_shown).cursor() if len(all_shown) < MAX_SHOWN else None
+    return _parse(start).next_cursor(ids)
 
 
 def _parse(cursor: str) -> PageState:
@@ -465,9 +484,9 @@ def _parse(cursor: str) -> PageState:
             at=datetime.fromtimestamp(at, UTC),
             newest=(turn, atom),
             shown=frozenset(
-                f"{layer[0]}{number}"
-                for layer in _LAYERS
-                for number in accumulate(islice(numbers, min(next(numbers), MAX_SHOWN)))
+                f"{letter}{number}"
+                for letter in _LETTERS
+                for number in accumulate(islice(numbers, min(next(numbers, 0), MAX_SHOWN)))
             ),
             listing=bool(listing),
         )

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from mcp_memory.core.types import Role
 from mcp_memory.language import pattern_of, words_of
 from mcp_memory.language.words import base_terms, function_words, languages_of, query_terms, terms_of_each
+from mcp_memory.longterm.search.literals import Literal, literals_in
 
 if TYPE_CHECKING:
     from mcp_memory.language.when.intervals import Span
@@ -49,6 +50,10 @@ class ParsedQuery:
     times: list[Span]
     time_only: bool
     """Whether it asks about `times` and has no other word to search by."""
+    literals: Sequence[Literal] = ()
+    """The parts that are searched for verbatim."""
+    literal_only: bool = False
+    """Whether it has no word beside `literals`."""
 
 
 def parse_query(text: str, at: datetime) -> ParsedQuery:
@@ -61,6 +66,7 @@ def _parse(text: str, at: datetime, _: tzinfo | None) -> ParsedQuery:
     from mcp_memory.language.when.intervals import spans_in
 
     words, times = list(dict.fromkeys(query_terms(text))), spans_in(text, at)
+    literals, literal_only = literals_in(text, [span.at for span in times])
     return ParsedQuery(
         text=text,
         words=words,
@@ -69,6 +75,8 @@ def _parse(text: str, at: datetime, _: tzinfo | None) -> ParsedQuery:
         length=len(set(base_terms(text)).intersection(words)) or len(words),
         times=times,
         time_only=is_time_only(text, times),
+        literals=literals,
+        literal_only=literal_only,
     )
 
 

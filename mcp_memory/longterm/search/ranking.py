@@ -16,6 +16,8 @@
 A term counts once per row, however often it occurs: on conversations this is as good as BM25's own saturation for
 short turns and better for long turns, and needs only the rows with a term. Lengths are bytes.
 
+Rows that contain an identifier or a quoted phrase of the question verbatim come before all others (`literals`).
+
 The weights were fitted by `bench/fusion.py` (results in `bench/RESULTS.md`) and are the same for every store. The
 ranking does not consider word order, negation or references such as "she".
 """
@@ -25,8 +27,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from mcp_memory.language.words import fold
@@ -96,6 +99,8 @@ class ScoredRows:
 
     rows: Rows
     signals: Floats
+    verbatim: Mapping[int, float] = field(default_factory=dict[int, float])
+    """The share of the question's literals in the rows that contain any of them; these rows rank first."""
 
 
 Near = Sequence[tuple["Rows", "Floats"]]
@@ -108,7 +113,10 @@ class ReadTurns(Protocol):
     def __call__(self, rows: Rows, *, reach: int = 0) -> TurnMetadata: ...
 
 
-def of_atoms(question: ParsedQuery, postings: Sequence[Posting], near: Near, *, total: int) -> ScoredRows:
+def of_atoms(
+    question: ParsedQuery, postings: Sequence[Posting], near: Near, *, total: int,
+    verbatim: Mapping[int, float] = MappingProxyType({}),
+) -> ScoredRows:  # fmt: skip
     """Score atoms by words, related words and meaning; they have no context. `total` is the number of all atoms."""
     import numpy as np
 
@@ -117,7 +125,8 @@ def of_atoms(question: ParsedQuery, postings: Sequence[Posting], near: Near, *, 
     norms = _norms(np.ones(len(rows)), 1.0)
     words, share = _score_words(question, terms, rows, norms)
     related, meaning = _score_related(question, terms, rows, norms), _score_meaning(near, rows)
-    return ScoredRows(rows=rows, signals=_columns(len(rows), words=words * share, related=related, meaning=meaning))
+    signals = _columns(len(rows), words=words * share, related=related, meaning=meaning)
+    return ScoredRows(rows=rows, signals=signals, verbatim=verbatim)
 
 
 def of_turns(
@@ -128,6 +137,7 @@ def of_turns(
     *,
     totals: Totals,
     by_encoder: Callable[[], Near],
+    verbatim: Mapping[int, float] = MappingProxyType({}),
 ) -> ScoredRows:
     """Score the turns that match and the turns around them, if they pass the filters of `read`.
 
@@ -144,7 +154,7 @@ def of_turns(
     if len(all_rows) > len(rows):
         matches = _match_words(question, postings, all_rows, read, totals)
     own = _score_matches(question, matches, near, near_by_encoder, lacking, totals)
-    seeds = _choose_seeds(own)
+    seeds = np.concatenate([_choose_seeds(own), np.array(list(verbatim), np.int64)])
     window = matches.turns if len(all_rows) <= _SEEDS else read(seeds, reach=_WINDOW)
     around, _ = _places_around(window, window.places(seeds), _AROUND)
     candidates = _union([around])
@@ -164,7 +174,7 @@ def of_turns(
         speaker=np.isin(window.speakers[candidates], _speakers(question, window, totals)),
         time=_score_time(question.times, window.said_at[candidates]),
     )
-    return ScoredRows(rows=window.rows[candidates], signals=signals)
+    return ScoredRows(rows=window.rows[candidates], signals=signals, verbatim=verbatim)
 
 
 def by_time(question: ParsedQuery, turns: TurnMetadata, *, totals: Totals) -> ScoredRows:

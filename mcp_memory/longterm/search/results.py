@@ -4,7 +4,8 @@ This is a separate search over the same kind of index as that of turns and atoms
 their scores are on another scale, and tool output is not a statement of a person. The search has two steps. Words find
 runs of lines: each word counts once, by its rarity. Then the text of the first 40 runs is read and scored by its best
 line, the line with the most words of the question and the fewest other words, so that a function's definition ranks
-before its calls. The lines around the best line are shown, with secrets masked.
+before its calls. The lines around the best line are shown, with secrets masked. Runs, and lines of a run, that contain
+an identifier or a quoted phrase of the question come first (`literals`).
 
 Together with other rows, a run is shown only if it has two fifths of the question's words, so that questions about
 other things bring no results. `bench/result_search.py` measures all of this. Vectors, the words of the call
@@ -25,6 +26,7 @@ from mcp_memory.core.secrets.masking import mask_lines
 from mcp_memory.core.types import ResultHit
 from mcp_memory.language.snippet import matches, snippet
 from mcp_memory.language.words import base_terms, query_terms
+from mcp_memory.longterm.search.literals import VERBATIM, Literal, literals_in, share_in
 from mcp_memory.longterm.search.query import MAX_CHARS
 from mcp_memory.longterm.search.ranking import rarity
 from mcp_memory.store.protocol import Store
@@ -62,6 +64,12 @@ class _RunLines:
     """All terms of the matching lines."""
     words: float
     """The run's score by words, relative to the best run."""
+    verbatim: Mapping[int, float]
+    """The share of the question's literals in the lines with any of them, by index."""
+
+    @property
+    def best_verbatim(self) -> float:
+        return max(self.verbatim.values(), default=0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +100,8 @@ def results(
 ) -> list[ResultHit]:
     """Return excerpts with the best lines of tool results, best first: at most `limit`, at most two of each result.
 
-    A run of lines must have at least the share `least` of the question's words, weighted by rarity. Without `files`,
+    A run of lines must have at least the share `least` of the question's words, weighted by rarity, or a line with one
+    of its literals. Without `files`,
     the files of projects are left out.
     """
     total = store.totals(space, "chunk").rows
@@ -101,10 +110,11 @@ def results(
     postings = store.postings(space, "chunk", words, filters=filters) if words else []
     if not postings:
         return []
-    runs = _read_runs(store, space, postings, words, max(_FEW, total))
+    literals, _ = literals_in(query)
+    runs = _read_runs(store, space, postings, words, literals, max(_FEW, total))
     worth = _weigh_words(query, words, postings, runs, max(_FEW, total))
-    about = [run for run in runs if worth.share(run.terms) >= least]
-    about.sort(key=lambda run: (-round(worth.score(run), 9), -int(run.chunk.id[1:])))
+    about = [run for run in runs if run.verbatim or worth.share(run.terms) >= least]
+    about.sort(key=lambda run: (-run.best_verbatim, -round(worth.score(run), 9), -int(run.chunk.id[1:])))
     return list(islice(_hits(store, space, about, worth, files=files), limit))
 
 
@@ -112,7 +122,12 @@ def results(
 
 
 def _read_runs(
-    store: Store, space: str, postings: Sequence[Posting], words: Sequence[str], total: int
+    store: Store,
+    space: str,
+    postings: Sequence[Posting],
+    words: Sequence[str],
+    literals: Sequence[Literal],
+    total: int,
 ) -> list[_RunLines]:
     """Return the best runs by words, newest first among equals; results that were forgotten or lost since are skipped.
 
@@ -133,14 +148,21 @@ def _read_runs(
     for chunk, data in store.read(space, word_index.chunks_by_id, first):
         lines = data.decode("utf-8", "replace").removesuffix("\n").split("\n")
         matching: dict[int, frozenset[str]] = {}
+        verbatim: dict[int, float] = {}
         for place, line in enumerate(lines):
             folded = line.casefold()
             if any(beginning in folded for beginning in beginnings):
                 terms = frozenset(base_terms(line))
                 if not terms.isdisjoint(words):
                     matching[place] = terms
+                    if share := share_in(line, literals):
+                        verbatim[place] = share
         terms = frozenset[str]().union(*matching.values())
-        runs.append(_RunLines(chunk=chunk, lines=lines, matching=matching, terms=terms, words=first[chunk.id]))
+        runs.append(
+            _RunLines(
+                chunk=chunk, lines=lines, matching=matching, terms=terms, words=first[chunk.id], verbatim=verbatim
+            )
+        )
     return runs
 
 
@@ -196,7 +218,12 @@ def _hits(store: Store, space: str, runs: Sequence[_RunLines], worth: _Worth, *,
             at=ref.timestamp,
             session=records[-1].session if records else ref.session,
             score=round(worth.score(run), 5),
-            found_by={"words": round(run.words, 3), "line": round(best, 3)},
+            found_by={
+                **({VERBATIM: round(run.best_verbatim, 3)} if run.verbatim else {}),
+                "words": round(run.words, 3),
+                "line": round(best, 3),
+            },
+            share=worth.share(run.terms),
             of_file=bool(of_file),
         )
 
@@ -204,9 +231,11 @@ def _hits(store: Store, space: str, runs: Sequence[_RunLines], worth: _Worth, *,
 def _excerpt(run: _RunLines, worth: _Worth) -> tuple[tuple[int, int], str]:
     """Return the numbers of the first and last line to show, and their text with secrets masked."""
     lines = mask_lines("\n".join(run.lines)).split("\n")
-    first, last = _window(
-        lines, max(run.matching, key=lambda place: (worth.line(run.matching[place]), -place), default=0)
-    )
+
+    def rank(place: int) -> tuple[float, float, int]:
+        return run.verbatim.get(place, 0.0), worth.line(run.matching[place]), -place
+
+    first, last = _window(lines, max(run.matching, key=rank, default=0))
     text = "\n".join(lines[first : last + 1])
     if len(text) > _CHARS:  # a single line is too long
         text = snippet(text, _CHARS, matches(text, worth.of.keys()))[0]

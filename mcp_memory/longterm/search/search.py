@@ -10,11 +10,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import cache
+from functools import cache, reduce
 from typing import TYPE_CHECKING
 
 from mcp_memory.core.types import Atom
 from mcp_memory.longterm.search import ranking
+from mcp_memory.longterm.search.literals import VERBATIM, share_in
 from mcp_memory.longterm.search.query import ParsedQuery, asked_period, parse_query
 from mcp_memory.longterm.search.ranking import SIGNALS, WEIGHTS, ScoredRows, Weights
 from mcp_memory.longterm.turns import small_talk_kind
@@ -23,7 +24,7 @@ from mcp_memory.models.metered import StageContext
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sql import atom_rows, turn_rows
 from mcp_memory.store.turn_metadata import TurnMetadata
-from mcp_memory.store.values import Filters, Layer, Vectors
+from mcp_memory.store.values import Filters, Layer, Posting, Vectors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,6 +34,7 @@ _UNNAMED = ("context_short", "tells", "beside")
 """Signals not named as reasons: they repeat `context`, or do not suffice alone."""
 _IN_PERIOD = 1_000  # rows of a period: the newest turns, the first of `list_atoms`
 _LATER, _LATER_TURNS, _READ = timedelta(days=3), 100, 2_000  # time after a period, turns in it, characters of each
+_READ_VERBATIM = 300  # rows with the terms of a literal
 _NEAREST = 100  # rows by each model; a row's meaning is scaled among them
 
 
@@ -44,6 +46,11 @@ class Ranked:
     score: float
     found_by: Mapping[str, float]
     cosine: float | None
+
+    @property
+    def verbatim(self) -> float:
+        """The share of the query's literals that the row contains."""
+        return self.found_by.get(VERBATIM, 0.0)
 
 
 def row_texts(store: Store, space: str, ids: Sequence[str]) -> dict[str, str]:
@@ -151,6 +158,7 @@ class Search:
         models = models or embed(ranking.without_names(question.text, totals.names))
 
         postings = self._store.postings(space, layer, question.words, filters=filters, also=related)
+        verbatim = self._verbatim(space, question, postings, layer)
 
         def nearest(vectors: Vectors) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
             hits = self._store.nearest(space, layer, vectors, filters=filters, limit=_NEAREST)
@@ -162,7 +170,7 @@ class Search:
             for row, score in zip(rows.tolist(), scores.tolist(), strict=True):
                 cosines[row] = max(score, cosines.get(row, -1.0))
         if layer != "turn":
-            return ranking.of_atoms(question, postings, near, total=totals.rows), cosines
+            return ranking.of_atoms(question, postings, near, total=totals.rows, verbatim=verbatim), cosines
 
         def read(rows: NDArray[np.int64], *, reach: int = 0) -> TurnMetadata:
             return self._store.turn_metadata(space, rows, filters=filters, reach=reach)
@@ -171,10 +179,31 @@ class Search:
             bundled = [vectors for vectors in models if vectors.identity == IDENTITY]
             return [nearest(Vectors(identity=IDENTITY, data=encoder_alone(vectors.data))) for vectors in bundled]
 
-        return (
-            ranking.of_turns(question, postings, near, read, totals=totals, by_encoder=near_by_encoder),
-            cosines,
+        scored = ranking.of_turns(
+            question, postings, near, read, totals=totals, by_encoder=near_by_encoder, verbatim=verbatim
         )
+        return scored, cosines
+
+    def _verbatim(
+        self, space: str, question: ParsedQuery, postings: Sequence[Posting], layer: Layer
+    ) -> dict[int, float]:
+        """Return the share of the question's literals in rows that contain any verbatim, by row number.
+
+        Of very many rows with the terms of a literal only the newest are read.
+        """
+        import numpy as np
+
+        if not question.literals:
+            return {}
+        rows_with = {posting.term: posting.rows for posting in postings}
+        rows: set[int] = set()
+        for literal in question.literals:
+            terms = [rows_with[term] for term in literal.terms if term in rows_with]
+            if terms:
+                rows.update(np.sort(reduce(np.intersect1d, terms))[-_READ_VERBATIM:].tolist())
+        texts = row_texts(self._store, space, [f"{layer[0]}{row}" for row in sorted(rows)])
+        shares = {int(id[1:]): share_in(text, question.literals) for id, text in texts.items()}
+        return {row: share for row, share in shares.items() if share}
 
     def _in_period(self, space: str, layer: Layer, question: ParsedQuery, filters: Filters) -> ScoredRows:
         """Return the rows of the period that a question names, without small talk.
@@ -221,14 +250,18 @@ def _rank(
 
     scores = np.round(candidates.signals @ np.array(weights) / sum(weights), 9)
     order = np.lexsort((-candidates.rows, -scores))
-    order = order[scores[order] > 0][:limit]
+    order = order[scores[order] > 0]
+    if candidates.verbatim:
+        shares = np.array([candidates.verbatim.get(row, 0.0) for row in candidates.rows[order].tolist()])
+        order = order[np.argsort(-shares, kind="stable")]
+    order = order[:limit]
     return [
         Ranked(
             id=f"{layer[0]}{row}",
             score=score,
             found_by={
                 name: round(value, 3)
-                for name, value in zip(SIGNALS, signals, strict=True)
+                for name, value in ((VERBATIM, candidates.verbatim.get(row, 0.0)), *zip(SIGNALS, signals, strict=True))
                 if value > 0 and name not in _UNNAMED
             },
             cosine=cosines.get(row),

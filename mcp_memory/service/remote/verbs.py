@@ -27,6 +27,8 @@ from mcp_memory.core.types import (
     Conversations,
     Expansion,
     Forgotten,
+    FoundLayer,
+    FoundPage,
     Kind,
     MemoryResults,
     NewTurn,
@@ -121,6 +123,25 @@ def conversation_search(
     limit: int = 10,
     cursor: str | None = None,
 ) -> TurnResults: ...
+
+
+def find(
+    query: str = "",
+    *,
+    layers: Sequence[FoundLayer] = (),
+    session: str | None = None,
+    project: str | None = None,
+    role: Role | None = None,
+    kind: Kind | None = None,
+    scene: str | None = None,
+    entity: str | None = None,
+    since: str | None = None,
+    until: str | None = None,
+    as_of: str | None = None,
+    neighbours: int = 0,
+    limit: int = 10,
+    cursor: str | None = None,
+) -> FoundPage: ...
 
 
 def why(id: str) -> Why: ...
@@ -336,6 +357,7 @@ _READING: Sequence[Declaration] = (
     recall_answer,
     memory_search,
     conversation_search,
+    find,
     why,
     read_persona,
     scenes,

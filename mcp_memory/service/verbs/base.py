@@ -19,7 +19,7 @@ from mcp_memory.core.personal_ids import MARK, mark_answer, unmarked
 from mcp_memory.core.private_passages import without_private
 from mcp_memory.core.secrets.masking import mask, require_no_key
 from mcp_memory.core.text import one_line, safe_name
-from mcp_memory.core.types import Bundle, CanvasView, Expansion, MemoryResults, TurnResults
+from mcp_memory.core.types import Bundle, CanvasView, Expansion, FoundPage, MemoryResults, TurnResults
 from mcp_memory.service.persona_page import write_persona
 from mcp_memory.service.recall_log import RecalledContexts
 from mcp_memory.store.sql import job_rows
@@ -48,7 +48,7 @@ FRAME_TOKENS = 40
 P = ParamSpec("P")
 T = TypeVar("T")
 V = TypeVar("V", bound="Verbs")
-Results = TypeVar("Results", TurnResults, MemoryResults)
+Results = TypeVar("Results", TurnResults, MemoryResults, FoundPage)
 Framed = TypeVar("Framed", Bundle, CanvasView, Expansion)
 
 

@@ -18,7 +18,8 @@ _MENTIONS = (
 )
 _SESSION = "(SELECT id FROM session WHERE space = :space AND name = ?)"
 _TAKEN = "(SELECT unixepoch(f.timestamp, 'subsec') * 1000 FROM ref f WHERE f.space = r.space AND f.id = r.ref)"
-_OFFLOADED_IN = f"r.ref IN (SELECT o.ref FROM record o WHERE o.space = :space AND o.session = {_SESSION})"
+_OF_PROJECT = "(SELECT id FROM session WHERE space = :space AND project = ?)"
+_OFFLOADED_IN = "r.ref IN (SELECT o.ref FROM record o WHERE o.space = :space AND o.session {})"
 
 
 def is_plain(layer: Layer, filters: Filters) -> bool:
@@ -47,12 +48,16 @@ def where(tx: Transaction, layer: Layer, filters: Filters) -> tuple[str, list[Va
         add("r.id <= ?", filters.upto)
     if layer == "chunk":
         if filters.session is not None:
-            add(_OFFLOADED_IN, filters.session)
+            add(_OFFLOADED_IN.format(f"= {_SESSION}"), filters.session)
+        if filters.project is not None:
+            add(_OFFLOADED_IN.format(f"IN {_OF_PROJECT}"), filters.project)
         if filters.as_of is not None:
             add(f"{_TAKEN} <= ?", to_ms(filters.as_of))
     elif layer == "turn":
         if filters.session is not None:
             add(f"r.session = {_SESSION}", filters.session)
+        if filters.project is not None:
+            add(f"r.session IN {_OF_PROJECT}", filters.project)
         if filters.role is not None:
             add("r.role = ?", filters.role)
     else:

@@ -237,6 +237,9 @@ def _which_pass(
     if filters.session is not None:
         number = tx.session(filters.session)
         passes &= columns.sessions[places] == (-1 if number is None else number)
+    if filters.project is not None:
+        numbers = tx.column("SELECT id FROM session WHERE space = :space AND project = ?", filters.project)
+        passes &= np.isin(columns.sessions[places], np.array(numbers, np.int64))
     if filters.role is not None:
         those = [code for code, (role, _) in columns.who.items() if role == filters.role]
         passes &= np.isin(columns.speakers[places], those)

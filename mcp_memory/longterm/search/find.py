@@ -1,0 +1,488 @@
+"""One search of all layers: turns, statements, lines of tool results and files, pages and entities in one list.
+
+All layers are ordered by one scale: the probability that a row is part of the answer (`answerability`). Within a layer
+the order of its own search stays, since it knows more; the layers are merged by the probabilities of their next rows.
+A page or an entity is as likely to help as its words, or as the likeliest of its statements that were found, and stands
+after that statement. Rows that were not judged have the probability 0, and alternate.
+
+Two rules precede the scale: rows that contain an identifier or a quoted phrase of the query come first (`literals`),
+and quarantined rows last. Turns that are evidence of a statement before them are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+from heapq import merge
+from typing import Any, Literal
+
+from mcp_memory.core.secrets.masking import mask
+from mcp_memory.core.types import Atom, FoundLayer, FoundPage, Hit, ResultHit, Scene, Turn
+from mcp_memory.language.snippet import matches, snippet
+from mcp_memory.language.words import fold
+from mcp_memory.longterm.persona import body as persona_body
+from mcp_memory.longterm.scenes import readable_scenes
+from mcp_memory.longterm.search.answerability import Judgement, judge
+from mcp_memory.longterm.search.changed import COMPARED, with_changed_lines
+from mcp_memory.longterm.search.literals import VERBATIM, places_in, share_in
+from mcp_memory.longterm.search.pages import (
+    MAX_SHOWN,
+    Embed,
+    PageState,
+    current_first,
+    find_changes,
+    other_id,
+    page_of,
+    read_first,
+    require_session,
+    turn_filters,
+)
+from mcp_memory.longterm.search.query import ParsedQuery, parse_query
+from mcp_memory.longterm.search.question_words import content_words
+from mcp_memory.longterm.search.rerank import FIRST, Rerank, keep_order
+from mcp_memory.longterm.search.results import ABOUT, result_filters, results
+from mcp_memory.longterm.search.scenes import MIN_COSINE, resolve_filters, text_of
+from mcp_memory.longterm.search.search import Ranked, Search, atom_turns
+from mcp_memory.longterm.validity import current_atoms, is_past, time_note
+from mcp_memory.store.citations import address, cited_atoms
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import atom_rows, entity_rows, quarantine_rows, turn_rows
+from mcp_memory.store.values import Filters
+from mcp_memory.suspicion.flags import flags
+
+WIDTH = 600  # characters of an excerpt
+PERSONA = "persona"
+_RESULTS, _PAGES, _ENTITIES = 40, 4, 4
+_MAX_HELD = 100  # quarantined rows, which are found before others
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Row:
+    """A row of one layer before it is read for showing."""
+
+    id: str
+    layer: FoundLayer
+    chance: float
+    verbatim: float = 0.0
+    ranked: Ranked | None = None
+    """Of a turn or statement."""
+    content: ResultHit | Scene | str | None = None
+    """Of a result, a scene, or another page or entity: its text."""
+
+    @property
+    def shown_id(self) -> str:
+        """The id in a cursor."""
+        return self.id if self.ranked else other_id(f"{self.layer} {self.id}")
+
+
+def find(
+    store: Store,
+    search: Search,
+    space: str,
+    query: str,
+    *,
+    embed: Embed,
+    filters: Filters,
+    layers: Collection[FoundLayer],
+    neighbours: int,
+    limit: int,
+    cursor: str | None,
+    at: datetime,
+    rerank: Rerank = keep_order,
+) -> FoundPage:
+    """Return a page of the rows of `layers` that match, best first. Layers without what `filters` name are left out.
+
+    Without a query, turns are listed, the newest first; if only statements are searched, statements, rules first.
+    Raises NotFound for an unknown session, scene or entity, and InvalidInput for a cursor of another search.
+    """
+    require_session(store, space, filters)
+    filters, taken_as = resolve_filters(store, space, filters)
+    listing = not query.strip()
+    asked = ("find", space, query, filters, sorted(layers))
+    page = page_of(cursor, asked, at=at, store=store, space=space, listing=listing)
+    finder = _Finder(store, search.cached(), space, query, embed, filters, layers, page, limit, at)
+    judgement = None
+    note = None
+    if listing:
+        rows = finder.listed()
+    else:
+        judgement = finder.judgement
+        rows, note = finder.ordered(rerank)
+    shown = rows[:limit]
+    known = judgement.known if judgement else None
+    if known != "likely" and any(row.verbatim for row in rows):
+        known = "likely" if finder.question.literal_only else "unsure"
+    return FoundPage(
+        hits=finder.hits(shown, neighbours),
+        cursor=page.next_cursor([row.shown_id for row in shown]) if len(rows) > limit else None,
+        known=known,
+        note=" ".join(filter(None, (taken_as, note))) or None,
+    )
+
+
+class _Finder:
+    """Finds the rows of one query, layer by layer."""
+
+    def __init__(
+        self, store: Store, search: Search, space: str, query: str, embed: Embed, filters: Filters,
+        layers: Collection[FoundLayer], page: PageState, limit: int, at: datetime,
+    ) -> None:  # fmt: skip
+        self._store = store
+        self._space = space
+        self._query = query
+        self.question: ParsedQuery = parse_query(query, at)
+        self._words = frozenset(content_words(query))
+        self._embed = embed
+        self._filters = filters
+        self._layers = layers
+        self._page = page
+        self._limit = limit
+        self._at = at
+        self._held = {
+            row.id: tuple(row.reasons)
+            for row in store.read(space, quarantine_rows.list_quarantined, limit=_MAX_HELD)
+            if row.is_quarantined
+        }
+        self._search = partial(search, space, query=query, embed=embed, at=at)
+        self._depth = min(MAX_SHOWN, len(page.shown) + limit + 1 + len(self._held))
+        self._newer: dict[str, Turn] = {}
+        if query.strip():
+            self._turns = self._find_turns()
+            self._atoms = self._find_atoms()
+            self.judgement: Judgement = judge(store, space, query, self._turns, self._atoms, embed=embed, at=at)
+            read_first(store, space, self._turns, self._turns[:limit])
+            self._newer = find_changes(
+                store, space, partial(self._search, layer="turn"), page, limit, self._turns, self._turn_filters
+            )
+
+    # --- the layers ---------------------------------------------------------------------------------
+
+    @property
+    def _turn_filters(self) -> Filters | None:
+        passing = turn_filters(self._filters)
+        if passing is None:
+            return None
+        filters = self._filters
+        return replace(passing, session=filters.session, project=filters.project, role=filters.role)
+
+    @property
+    def _only_statements(self) -> bool:
+        return set(self._layers) == {"statement"} or turn_filters(self._filters) is None
+
+    def _find_turns(self) -> list[Ranked]:
+        passing = self._turn_filters
+        if passing is None:
+            return []
+        return self._search(
+            layer="turn", filters=self._page.then(passing, "turn"), limit=max(FIRST, COMPARED, self._depth)
+        )
+
+    def _find_atoms(self) -> list[Ranked]:
+        """Return current statements that share a word with the query or are near in meaning.
+
+        Beside turns, sentences that were extracted without a model are left out: their turns are found by the same
+        words.
+        """
+        filters = self._filters
+        if filters.session or filters.project or filters.role:
+            return []
+        passing = replace(filters, ended=True, sentences=self._only_statements)
+        hits = self._search(layer="atom", filters=self._page.then(passing, "atom"), limit=MAX_SHOWN)
+        moment = filters.as_of or self._at
+        past = {
+            atom.id
+            for atom in self._store.read(self._space, atom_rows.by_ids, [hit.id for hit in hits])
+            if is_past(atom, moment)
+        }
+        return [
+            hit for hit in hits if hit.id not in past and ("words" in hit.found_by or (hit.cosine or 0.0) >= MIN_COSINE)
+        ][: self._depth]
+
+    def _turn_rows(self) -> Iterator[_Row]:
+        for hit in current_first(self._turns, self._newer) if "turn" in self._layers else ():
+            yield self._ranked_row(hit, "turn")
+
+    def _atom_rows(self) -> Iterator[_Row]:
+        for hit in self._atoms if "statement" in self._layers else ():
+            yield self._ranked_row(hit, "statement")
+
+    def _ranked_row(self, hit: Ranked, layer: Literal["turn", "statement"]) -> _Row:
+        chance = self.judgement.rows.get(hit.id, 0.0)
+        return _Row(id=hit.id, layer=layer, chance=chance, verbatim=hit.verbatim, ranked=hit)
+
+    def _result_rows(self) -> list[_Row]:
+        passing = result_filters(self._filters)
+        if passing is None or "result" not in self._layers:
+            return []
+        alone = set(self._layers) == {"result"} or self._filters.role == "tool"
+        hits = results(
+            self._store, self._space, self._query, filters=passing, limit=_RESULTS, least=0.0 if alone else ABOUT
+        )
+        rows = [
+            _Row(
+                id=address(hit.ref, hit.lines),
+                layer="result",
+                chance=self.judgement.chance_by_words(hit.share),
+                verbatim=hit.found_by.get(VERBATIM) or 0.0,
+                content=hit,
+            )
+            for hit in hits
+        ]
+        for row, hit in zip(rows, hits, strict=True):
+            if held := flags(f"{hit.call}\n{hit.text}", "tool"):
+                self._held[row.id] = held
+        return rows
+
+    def _page_rows(self) -> list[_Row]:
+        """Return the pages with a line about the query. They mix speakers and times, and describe the present."""
+        filters = self._filters
+        if "page" not in self._layers or filters != Filters(entity=filters.entity):
+            return []
+        scenes = readable_scenes(self._store, self._space)
+        if filters.entity is not None:
+            names = {fold(name) for name in self._names_of(filters.entity)}
+            scenes = [scene for scene in scenes if names.intersection(map(fold, scene.entities))]
+        pages: list[tuple[str, str, Scene | str]] = [(scene.slug, text_of(scene), scene) for scene in scenes]
+        if filters.entity is None:
+            text = persona_body(self._store, self._space, at=self._at)
+            pages.append((PERSONA, text, text))
+        rows = [
+            self._made_of(id, "page", text, cited_atoms(line), content)
+            for id, text, content in pages
+            for line, share in [self._best_line(text)]
+            if share >= ABOUT or share_in(text, self.question.literals)
+        ]
+        return sorted(rows, key=lambda row: -row.chance)[:_PAGES]
+
+    def _best_line(self, text: str) -> tuple[str, float]:
+        """Return the line of a page with the largest share of the query's words, and that share."""
+        lines = ((line, self.judgement.share_of_words(line)) for line in text.splitlines())
+        return max(lines, key=lambda entry: entry[1], default=("", 0.0))
+
+    def _entity_rows(self) -> list[_Row]:
+        """Return the entities that the query names; an entity whose name is the whole query is a literal of it."""
+        if "entity" not in self._layers or self._filters != Filters():
+            return []
+        asked = f" {' '.join(fold(self._query).split())} "
+        named: dict[str, str] = {}
+        for name, main_name in self._store.read(self._space, entity_rows.all_names).items():
+            folded = fold(name)
+            if folded in asked and folded and _names(folded, asked):
+                named[main_name] = max(named.get(main_name, ""), folded, key=len)
+        atoms = self._store.read(self._space, atom_rows.by_ids, [hit.id for hit in self._atoms])
+        rows: list[_Row] = []
+        for name, folded in named.items():
+            about = [atom.id for atom in atoms if name in atom.entities]
+            row = self._made_of(name, "entity", name, about, name)
+            rows.append(replace(row, verbatim=max(row.verbatim, float(folded == asked.strip()))))
+        return sorted(rows, key=lambda row: -row.chance)[:_ENTITIES]
+
+    def _made_of(self, id: str, layer: FoundLayer, text: str, atoms: Iterable[str], content: Scene | str) -> _Row:
+        """Return a row that is as likely to help as its words, or as the likeliest of its statements."""
+        by_words = self.judgement.chance_by_words(self._best_line(text)[1])
+        chance = max([by_words, *(self.judgement.rows.get(atom, 0.0) for atom in atoms)])
+        return _Row(id=id, layer=layer, chance=chance, verbatim=share_in(text, self.question.literals), content=content)
+
+    def _names_of(self, entity: str) -> Sequence[str]:
+        return self._store.read(self._space, entity_rows.names, [entity]).get(entity, (entity,))
+
+    # --- one list -----------------------------------------------------------------------------------
+
+    def listed(self) -> list[_Row]:
+        """Return the next rows of a listing without a query."""
+        last = next(iter(self._page.shown), None)
+        if "turn" in self._layers and (passing := self._turn_filters) is not None:
+            listed: Sequence[Turn | Atom] = self._store.read(
+                self._space,
+                turn_rows.list_turns,
+                filters=self._page.then(passing, "turn"),
+                after=last,
+                limit=self._limit + 1,
+            )
+        elif "statement" in self._layers:
+            passing = self._page.then(self._filters, "atom")
+            listed = current_atoms(self._store, self._space, passing, self._at, after=last, limit=self._limit + 1)
+        else:
+            listed = ()
+        return [
+            _Row(
+                id=row.id,
+                layer="turn" if isinstance(row, Turn) else "statement",
+                chance=0.0,
+                ranked=Ranked(id=row.id, score=0.0, found_by={"listed": 1.0}, cosine=None),
+            )
+            for row in listed
+        ]
+
+    def ordered(self, rerank: Rerank) -> tuple[list[_Row], str | None]:
+        """Return the rows that were not shown on earlier pages, best first, and a note on the reranking."""
+        layers = [list(self._atom_rows()), list(self._turn_rows()), self._result_rows()]
+        layers += [self._page_rows(), self._entity_rows()]
+        keyed = ([(-row.chance, place, row) for place, row in enumerate(rows)] for rows in layers)
+        rows = [row for _, _, row in merge(*keyed, key=lambda entry: entry[:2])]
+        rows = self._without_evidence(rows)
+        by_id = {row.id: row for row in rows if row.ranked}
+        ranked = rerank(self._space, self._query, [row.ranked for row in rows if row.ranked], len(self._page.shown))
+        reranked = (by_id[hit.id] for hit in ranked.hits)
+        rows = [next(reranked) if row.ranked else row for row in rows]
+        rows.sort(key=lambda row: (row.id in self._held, -row.verbatim))
+        return [row for row in rows if row.shown_id not in self._page.shown], ranked.note
+
+    def _without_evidence(self, rows: Sequence[_Row]) -> list[_Row]:
+        """Leave out turns that are evidence of a statement before them, unless they contain a literal."""
+        statements = [row.id for row in rows if row.layer == "statement"]
+        turns = {atom.id: atom_turns(atom) for atom in self._store.read(self._space, atom_rows.by_ids, statements)}
+        stated: set[str] = set()
+        kept: list[_Row] = []
+        for row in rows:
+            stated.update(turns.get(row.id, ()))
+            if row.layer != "turn" or row.verbatim or row.id not in stated:
+                kept.append(row)
+        return kept
+
+    # --- what is shown ------------------------------------------------------------------------------
+
+    def hits(self, rows: Sequence[_Row], neighbours: int) -> list[Hit]:
+        """Read the rows of a page; rows that were forgotten a moment ago are left out."""
+        store, space = self._store, self._space
+        ids = [row.id for row in rows if row.layer == "turn"]
+        near = store.read(space, turn_rows.context_windows, ids, around=neighbours) if neighbours else ()
+        turns = {turn.id: turn for turn in near or store.read(space, turn_rows.by_ids, ids)}
+        atoms = {
+            atom.id: atom
+            for atom in store.read(space, atom_rows.by_ids, [row.id for row in rows if row.layer == "statement"])
+        }
+        files = [row.content for row in rows if isinstance(row.content, ResultHit)]
+        if any(hit.of_file for hit in files):
+            said = [hit.id for hit in (*self._turns[:COMPARED], *self._atoms) if hit.id not in self._newer]
+            files = with_changed_lines(store, space, files, said, embed=self._embed)
+        lines = {address(hit.ref, hit.lines): hit for hit in files}
+        shown: list[Hit] = []
+        for row in rows:
+            match row.layer:
+                case "turn" if row.id in turns:
+                    turn = turns[row.id]
+                    around = [
+                        other
+                        for other in near
+                        if other.session == turn.session and 0 < abs(other.position - turn.position) <= neighbours
+                    ]
+                    shown.append(self._turn_hit(row, turn, around))
+                case "statement" if row.id in atoms:
+                    shown.append(self._atom_hit(row, atoms[row.id]))
+                case "result":
+                    shown.append(self._result_hit(row, lines[row.id]))
+                case "page" | "entity":
+                    shown.append(self._page_hit(row))
+                case _:
+                    pass
+        return self._with_evidence(shown)
+
+    def _turn_hit(self, row: _Row, turn: Turn, around: list[Turn]) -> Hit:
+        return self._hit(
+            row,
+            turn.content,
+            kind=turn.role,
+            said_by=turn.name or turn.role,
+            at=turn.said_at,
+            session=turn.session,
+            evidence=(turn.id,),
+            newer=self._newer.get(turn.id),
+            neighbours=around,
+        )
+
+    def _atom_hit(self, row: _Row, atom: Atom) -> Hit:
+        return self._hit(
+            row,
+            atom.text,
+            kind=atom.kind,
+            said_by=atom.source,
+            at=atom.valid_from,
+            evidence=tuple(dict.fromkeys(atom_turns(atom))),
+            when=time_note(atom, self._filters.as_of or self._at) or None,
+        )
+
+    def _result_hit(self, row: _Row, hit: ResultHit) -> Hit:
+        return self._hit(
+            row, hit.text, title=hit.call, at=hit.at, session=hit.session, node=hit.node, changed=hit.changed
+        )
+
+    def _page_hit(self, row: _Row) -> Hit:
+        match row.content:
+            case Scene() as scene:
+                return self._hit(row, scene.body, title=scene.title, at=scene.updated)
+            case str() as text if row.layer == "page":
+                return self._hit(row, text, title="Persona")
+            case _:
+                return self._hit(row, ", ".join(self._names_of(row.id)), title=row.id)
+
+    def _with_evidence(self, hits: Sequence[Hit]) -> list[Hit]:
+        """Return the hits, pages with the turns behind the statements that their excerpts cite."""
+        cited = {hit.id: cited_atoms(hit.text) for hit in hits if hit.layer == "page"}
+        if not any(cited.values()):
+            return list(hits)
+        ids = [id for several in cited.values() for id in several]
+        turns = {atom.id: atom_turns(atom) for atom in self._store.read(self._space, atom_rows.by_ids, ids)}
+        return [
+            replace(hit, evidence=tuple(dict.fromkeys(turn for id in cited[hit.id] for turn in turns.get(id, ()))))
+            if hit.layer == "page"
+            else hit
+            for hit in hits
+        ]
+
+    def _hit(
+        self, row: _Row, text: str, *, title: str | None = None, kind: str | None = None, said_by: str | None = None,
+        at: datetime | None = None, session: str | None = None, **more: Any,
+    ) -> Hit:  # fmt: skip
+        excerpt = mask(self._excerpt(text))
+        return Hit(
+            id=row.id,
+            layer=row.layer,
+            text=excerpt,
+            marks=self._marks(excerpt),
+            title=title,
+            kind=kind,
+            said_by=said_by,
+            at=at,
+            session=session,
+            chance=round(row.chance, 4),
+            verbatim=row.verbatim > 0,
+            close=self._is_close(row),
+            held=self._held.get(row.id, ()),
+            **more,
+        )
+
+    def _is_close(self, row: _Row) -> bool:
+        return bool(self._query.strip()) and (row.verbatim > 0 or row.id in self.judgement.close)
+
+    def _excerpt(self, text: str) -> str:
+        if len(text) <= WIDTH:
+            return text
+        return snippet(text, WIDTH, matches(text, self._words))[0]
+
+    def _marks(self, text: str) -> list[tuple[int, int]]:
+        """Return the places of the query's literals and words in order, words extended to their ends."""
+        places = places_in(text, self.question.literals)
+        for match in matches(text, self._words):
+            end = match.end
+            while match.term.isascii() and end < len(text) and text[end].isalnum():
+                end += 1
+            places.append((match.start, end))
+        marks: list[tuple[int, int]] = []
+        for start, end in sorted(places, key=lambda place: (place[0], -place[1])):
+            if not marks or start >= marks[-1][1]:
+                marks.append((start, end))
+        return marks
+
+
+def _names(name: str, asked: str) -> bool:
+    """Return whether a folded name stands in folded text as whole words; in scripts without spaces, anywhere."""
+    start = asked.find(name)
+    while start >= 0:
+        before, behind = asked[start - 1 : start], asked[start + len(name) : start + len(name) + 1]
+        if not name.isascii() or not (before.isalnum() or behind.isalnum()):
+            return True
+        start = asked.find(name, start + 1)
+    return False

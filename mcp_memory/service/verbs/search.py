@@ -1,0 +1,56 @@
+"""The verb of the search of all layers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import get_args
+
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.types import FoundLayer, FoundPage, Kind, Role
+from mcp_memory.service.verbs.base import Verbs, check_range, reading
+from mcp_memory.service.verbs.turns import MAX_NEIGHBOURS
+from mcp_memory.store.values import Filters
+
+LAYERS: tuple[FoundLayer, ...] = get_args(FoundLayer)
+
+
+class SearchVerbs(Verbs):
+    @reading
+    def find(
+        self,
+        query: str = "",
+        *,
+        layers: Sequence[FoundLayer] = (),
+        session: str | None = None,
+        project: str | None = None,
+        role: Role | None = None,
+        kind: Kind | None = None,
+        scene: str | None = None,
+        entity: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        as_of: str | None = None,
+        neighbours: int = 0,
+        limit: int = 10,
+        cursor: str | None = None,
+    ) -> FoundPage:
+        """Find turns, statements, lines of tool results and files, pages and entities in one list, best first.
+
+        Rows with an identifier or a quoted phrase of the query come first, quarantined rows last. `layers` limits the
+        search to some layers; so do filters that other layers do not have. Without a query turns are listed, the newest
+        first, or statements if only these are searched. `since`, `until`, `neighbours` and `limit` are those of
+        `conversation_search`, `project` is that of sessions (`core.projects`), the other filters are those of
+        `memory_search`. Raises NotFound for an unknown session, scene or entity, InvalidInput for an unknown layer and
+        a cursor of another search.
+        """
+        from mcp_memory.longterm.search import find
+
+        check_range(neighbours, "neighbours", 0, MAX_NEIGHBOURS)
+        if unknown := sorted(set(layers) - set(LAYERS)):
+            raise InvalidInput(f"There is no layer {', '.join(unknown)}. Layers: {', '.join(LAYERS)}.")
+        search = partial(find.find, layers=tuple(layers) or LAYERS, neighbours=neighbours)
+        filters = Filters(session=session, project=project, role=role, kind=kind, scene=scene, entity=entity)
+        return self._search_page(
+            search, query, filters, since=since, until=until, as_of=as_of, limit=limit, cursor=cursor
+        )
