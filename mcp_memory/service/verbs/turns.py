@@ -14,7 +14,7 @@ from mcp_memory.core.types import Detail, NewTurn, Recorded, Role, ShownTurns, T
 from mcp_memory.service.verbs.base import QueryVectors, Verbs, check_range, in_thread, reading, store_verb
 from mcp_memory.store.sql import importing, turn_rows
 from mcp_memory.store.sql.job_rows import MOST_UNDISTILLED
-from mcp_memory.store.values import Appended, Filters
+from mcp_memory.store.values import Filters
 
 MAX_NEIGHBOURS = 10
 WORTH_DISTILLING = 20  # turns; fewer are not worth the questions
@@ -28,14 +28,23 @@ class TurnVerbs(Verbs):
         """Store messages verbatim, in order, and index their words. Known messages are not stored again.
 
         Turns with nothing to store are left out and counted (`emptied`). A client's attachment to a user's message is
-        stored as a separate turn of a tool. The background embeds them. Raises InvalidInput, storing nothing, for an
-        oversized turn or a session name that cannot be part of a file name.
+        stored as a separate turn of a tool. The background judges them, and then reads and embeds them; until then they
+        are found by searches, but not recalled. Raises InvalidInput, storing nothing, for an oversized turn or a
+        session name that cannot be part of a file name.
         """
         from mcp_memory.longterm.turns import admit
 
         name = self._session_name(session)
         admitted = admit(turns)
-        done = self._append(name, admitted.turns, earlier=self.earlier_session if session is None else None)
+        append = partial(
+            turn_rows.append,
+            session=name,
+            new=turn_rows.prepare(admitted.turns),
+            now=self._parts.now(),
+            earlier=self.earlier_session if session is None else None,
+            is_counting=self._parts.model is None,
+        )
+        done = self._parts.appends.write(self.space, append)
         self._parts.notify_background(len(done.stored))
         return Recorded(
             session=done.session,
@@ -46,31 +55,6 @@ class TurnVerbs(Verbs):
             masked=admitted.masked,
             note=None if self._parts.model is not None else _undistilled_note(done.undistilled),
         )
-
-    def _append(self, session: str, turns: Sequence[NewTurn], *, earlier: str | None) -> Appended:
-        """Judge and store turns in one transaction, which also reads everything that the answer tells."""
-        from mcp_memory.longterm.verification.trust import flag_turns
-
-        def append(has_attacks: bool) -> Appended:
-            judged = flag_turns(self._store, self.space, turns, has_attacks=has_attacks)
-            work = partial(
-                turn_rows.append,
-                session=session,
-                new=turn_rows.prepare(judged),
-                now=self._parts.now(),
-                earlier=earlier,
-                needs_history=not has_attacks,
-                is_counting=self._parts.model is None,
-            )
-            return self._parts.appends.write(self.space, work)
-
-        attacked = self._parts.attacked_spaces
-        if self.space not in attacked:
-            try:
-                return append(has_attacks=False)
-            except turn_rows.HistoryNeeded:
-                attacked.add(self.space)
-        return append(has_attacks=True)
 
     @reading
     def forgotten_among(
