@@ -175,6 +175,7 @@ class AdministrationVerbs(ForgettingVerbs):
         """
         from mcp_memory.service.portable.writing import export
 
+        self._parts.indexing.catch_up()
         chosen = None if spaces is None else spaces or [self.space]
         return export(self._store, target, chosen, tell=tell)
 

@@ -160,5 +160,5 @@ class TurnVerbs(Verbs):
 def _undistilled_note(waiting: int) -> str | None:
     if waiting < WORTH_DISTILLING:
         return None
-    count = f"{waiting}" if waiting < MOST_UNDISTILLED else f"{MOST_UNDISTILLED:,} or more"
+    count = f"{waiting}" if waiting < MOST_UNDISTILLED else f"{MOST_UNDISTILLED} or more"
     return f"{count} turns are not distilled. When the user is done, call distill."

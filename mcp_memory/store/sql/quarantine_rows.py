@@ -31,14 +31,15 @@ THERE = (
 )
 """The condition that a turn or atom, given as an expression for `t12` or `a5`, was not forgotten."""
 
-_ONLY_UNJUDGED = f"""'["{UNJUDGED}"]'"""
+ONLY_UNJUDGED = f"""'["{UNJUDGED}"]'"""
+"""The reasons of a turn that is not judged yet, as an SQL string."""
 HELD = f"FROM held h WHERE h.space = :space AND {THERE.format(id='h.id', space='h.space')}"
 """The rows of a space that are not forgotten and were ever quarantined or labelled."""
-WAITING = f"h.verdict IS NULL AND h.reasons <> {_ONLY_UNJUDGED}"
+WAITING = f"h.verdict IS NULL AND h.reasons <> {ONLY_UNJUDGED}"
 """The condition that a row of `HELD` waits for the review of a person."""
 MAY_HAVE_ATTACKS = (
     "(EXISTS (SELECT 1 FROM chunk WHERE space = :space)"
-    f" OR EXISTS (SELECT 1 FROM held h WHERE h.space = :space AND (h.reasons <> {_ONLY_UNJUDGED}"
+    f" OR EXISTS (SELECT 1 FROM held h WHERE h.space = :space AND (h.reasons <> {ONLY_UNJUDGED}"
     " OR EXISTS (SELECT 1 FROM turn t WHERE t.space = h.space AND t.id = CAST(substr(h.id, 2) AS BIGINT)"
     " AND t.role = 'tool'))))"
 )

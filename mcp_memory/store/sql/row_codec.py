@@ -226,7 +226,8 @@ _DERIVED = {
     ("record", "forgotten"): "EXISTS (SELECT 1 FROM ref g WHERE g.space = r.space AND g.id = r.ref"
     " AND g.tombstone IS NOT NULL)",
     ("scene", "by_model"): "r.work IS NOT NULL",
-    ("turn", "reasons"): "(SELECT h.reasons FROM held h WHERE h.space = r.space AND h.id = 't' || r.id)",
+    ("turn", "reasons"): "(SELECT h.reasons FROM held h WHERE h.space = r.space AND h.id = 't' || r.id"
+    f" AND h.reasons <> {quarantine_rows.ONLY_UNJUDGED})",
 }
 """Fields that are read from the database and never written."""
 
