@@ -27,6 +27,7 @@ from mcp_memory.core.types import NewTurn, Role, Turn
 from mcp_memory.language import blocks_of, pattern_of, words_of
 from mcp_memory.language.words import fold, function_words_of
 from mcp_memory.longterm.attachments import ATTACHED, parts_of_message, without_client_blocks
+from mcp_memory.store.values import UNJUDGED
 from mcp_memory.suspicion.flags import TAG, defuse
 
 MAX_TURN_BYTES = 4 * 2**20
@@ -57,7 +58,7 @@ class Admitted:
 
 
 def admit(turns: Sequence[NewTurn]) -> Admitted:
-    """Return the turns to store, without private passages and recalled blocks, and with secrets masked.
+    """Return the turns to store, unjudged, without private passages and recalled blocks, and with secrets masked.
 
     Raises InvalidInput if there are none or too many, or if any of them cannot be stored.
     """
@@ -76,7 +77,7 @@ def admit(turns: Sequence[NewTurn]) -> Admitted:
             masked += content != part.content
             name = None if part.name is None else mask(part.name)
             id = None if part.client_id is None else mask_id(part.client_id)
-            kept.append(replace(part, content=content, name=name, client_id=id))
+            kept.append(replace(part, content=content, name=name, client_id=id, held=(*part.held, UNJUDGED)))
     return Admitted(turns=kept, emptied=emptied, masked=masked)
 
 

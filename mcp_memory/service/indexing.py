@@ -1,14 +1,14 @@
 """Keeps rows embedded and indexed; makes the vectors of a query.
 
-Turns are embedded in the background, so that storing never waits for a model, and between calls that store, so that
-these never wait for the commits of the background. A search, and closing, wait a moment until the latest turns of this
-process are embedded by the bundled model and their sentences are read. Statements are embedded in the call that stores
-them, unless the model is remote. Rows without a vector are embedded whenever they are met, so a kill, a failed call or
-a change of model needs no other bookkeeping. Until the configured model has embedded everything, the fullest other
-index that can still be queried is searched too, so a change of model never empties an answer.
+Turns are judged and embedded in the background, so that storing never waits for a model, and between calls that store,
+so that these never wait for the commits of the background. A search, and closing, wait a moment until the latest turns
+of this process are judged, embedded by the bundled model, and their sentences read. Statements are embedded in the call
+that stores them, unless the model is remote. Rows without a vector are embedded whenever they are met, so a kill, a
+failed call or a change of model needs no other bookkeeping. Until the configured model has embedded everything, the
+fullest other index that can still be queried is searched too, so a change of model never empties an answer.
 
 The background threads of all processes with one model share a queue of spaces (`queues.claim_space`). Each claims the
-space that has been due longest, and judges one unjudged row of it (`trust.judge_waiting`), indexes one large tool
+space that has been due longest, and judges some turns of it (`trust.judge_waiting`), indexes one large tool
 result, embeds one batch of its rows or reads the sentences of some turns (`longterm.reader`), and releases it. Rows
 with terms of an earlier version are indexed again, and searched by the old terms until then.
 """
@@ -82,14 +82,14 @@ class Indexing:
         settings: Settings,
         *,
         index_result: BackgroundStep = _no_step,
-        judge_row: BackgroundStep = _no_step,
+        judge_turns: BackgroundStep = _no_step,
         read_turns: BackgroundStep = _no_step,
     ) -> None:
         self._store = store
         self._embedder = embedder
         self._settings = settings
         self._index_result = index_result
-        self._judge_row = judge_row
+        self._judge_turns = judge_turns
         self._read_turns = read_turns
         self.queue = index_queue(embedder.identity if embedder else "none")
         self._worker = secrets.token_hex(8)
@@ -100,7 +100,9 @@ class Indexing:
         self._bell = threading.Event()
         self._stop = threading.Event()
         self._progress = threading.Condition()
-        self._stored = self._embedded = 0  # turns of this process
+        self._stored = self._done = 0  # turns of this process
+        self._unjudged: dict[str, int] = {}
+        """The value of `_stored` after the last turn in each space with turns of this process to judge."""
         self._last_stored = monotonic()  # a new client calls first, before background work
         self._waiting = 0  # number of calls that wait for vectors
         self._is_behind = False  # more than a batch of rows is waiting
@@ -110,7 +112,7 @@ class Indexing:
         self._thread.start()
 
     def close(self) -> None:
-        """Wait a few seconds until the rows that this process has just stored are embedded, and stop.
+        """Wait a few seconds until the turns that this process has just stored are judged and embedded, and stop.
 
         A remote model is not awaited.
 
@@ -139,29 +141,36 @@ class Indexing:
         self._complete = False
         return None
 
-    def stored(self, turns: int = 0) -> None:
-        """Wake the background: there may be rows to embed, `turns` new turns among them."""
+    def stored(self, space: str | None = None, *, turns: int = 0) -> None:
+        """Wake the background: there may be rows to embed, among them `turns` turns in this space."""
         with self._progress:
             self._last_stored = monotonic()
-            if turns and self._embedder is not None:
-                self._complete = False
+            if turns and space is not None:
+                self._complete = self._embedder is None
                 self._stored += turns
+                self._unjudged[space] = self._stored
         self._bell.set()
 
     def _catch_up(self, seconds: float) -> None:
-        """Wait, at most `seconds`, until the turns that this process has just stored are embedded and read.
+        """Wait, at most `seconds`, until the turns that this process has just stored are judged, embedded and read.
 
-        Does not wait for a remote model, nor if a long history of this or another process is queued first.
+        Waits only for their judgement if there is no model or it is remote, and not at all if a long history of this or
+        another process is queued first.
         """
-        if self._embedder is None or not self._embedder.local or not self._thread.is_alive():
+        if not self._thread.is_alive():
             return
+        embeds = self._embedder is not None and self._embedder.local
         with self._progress:
             stored = self._stored
-            if 0 < stored - self._embedded <= _BATCH:
+
+            def is_done() -> bool:
+                return self._done >= stored or self._is_behind or not (embeds or self._unjudged)
+
+            if stored - self._done <= _BATCH and not is_done():
                 self._waiting += 1
                 self._progress.notify_all()
-                with self._store.outside_snapshot():  # it would not see the new vectors
-                    self._progress.wait_for(lambda: self._embedded >= stored or self._is_behind, seconds)
+                with self._store.outside_snapshot():  # it would not see the judgements and vectors
+                    self._progress.wait_for(is_done, seconds)
                 self._waiting -= 1
 
     def _await_pause(self) -> None:
@@ -176,11 +185,14 @@ class Indexing:
 
     def _note_progress(self, stored: int) -> None:
         with self._progress:
-            self._embedded = stored
+            self._done = stored
             self._progress.notify_all()
 
     def catch_up(self) -> None:
-        """Wait a moment until the turns that this process has just stored are embedded; call it before a snapshot."""
+        """Wait a moment until the turns that this process has just stored are judged and embedded.
+
+        Call it before a snapshot.
+        """
         self._catch_up(_CATCHING_UP_S)
 
     def of_query(self, text: str) -> tuple[list[Vectors], str | None]:
@@ -279,13 +291,18 @@ class Indexing:
         return True
 
     def _work_on(self, space: str) -> timedelta:
-        """Judge a row of a space, index a result of it, embed a batch of its rows or read some turns.
+        """Judge some turns of a space, index a result of it, embed a batch of its rows or read some turns.
 
         Return the time until the space is due again. If the model fails, raises EmbeddingFailed after reading turns for
         a while.
         """
-        if self._judge_row(space, self._may_continue):
+        stored = self._stored
+        if self._judge_turns(space, lambda: not self._stop.is_set()):
             return timedelta(0)
+        with self._progress:
+            if self._unjudged.get(space, 0) <= stored:
+                self._unjudged.pop(space, None)
+            self._progress.notify_all()
         try:
             has_more, again = self._index_result(space, self._may_continue), _AGAIN
             self._results_error = None

@@ -183,12 +183,19 @@ def _build(
     now = now or store.clock.now
     audit.use_clock(now)
     model = MeteredModel(llm, StoreLedger(store), settings, now=now, others=others) if llm else None
+
+    def judge_turns(space: str, going_on: Callable[[], bool]) -> bool:
+        has_judged = _judge_turns(store, now, space, going_on)
+        if has_judged and worker is not None:
+            worker.ring()
+        return has_judged
+
     indexing = Indexing(
         store,
         embedder,
         settings,
         index_result=partial(index_next, store, dict[str, set[str]]()),
-        judge_row=partial(_judge_row, store, now),
+        judge_turns=judge_turns,
         read_turns=lambda space, going_on: _read_turns(scheduler_of(space).context(), going_on),
     )
     search = Search(store, now)
@@ -196,7 +203,7 @@ def _build(
     def scheduler_of(space: str) -> Scheduler:
         return Scheduler(store, search, indexing, settings.model_copy(update={"space": space}), now=now)
 
-    worker = None
+    worker: SchedulerThread | None = None
     if model and settings.distil:
         worker = SchedulerThread(store, lru_cache(_OPEN_SPACES)(scheduler_of), model, settings)
     if store.read_only is None:
@@ -221,9 +228,9 @@ def _build(
     )
 
 
-def _judge_row(store: Store, now: Callable[[], datetime], space: str, going_on: Callable[[], bool]) -> bool:
-    """Judge a turn of a space that was stored unjudged; return whether there was any."""
-    if not store.read(space, quarantine_rows.unjudged, limit=1):  # most spaces have none: skip the slow import
+def _judge_turns(store: Store, now: Callable[[], datetime], space: str, going_on: Callable[[], bool]) -> bool:
+    """Judge turns of a space that are not judged yet; return whether there were any."""
+    if not store.read(space, quarantine_rows.unjudged, limit=1):  # skip the slow import
         return False
     from mcp_memory.longterm.verification.trust import judge_waiting
 

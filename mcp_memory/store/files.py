@@ -124,11 +124,15 @@ def json_line(fields: dict[str, Any]) -> bytes:
 
 
 def _line(fields: dict[str, Any]) -> bytes:
-    return _json(fields, separators=(",", ":")).encode("utf-8", "backslashreplace") + b"\n"
+    return _json(fields, _COMPACT).encode("utf-8", "backslashreplace") + b"\n"
 
 
-def _json(value: Any, *, separators: tuple[str, str] | None = None) -> str:
-    text = json.dumps(value, ensure_ascii=False, separators=separators)
+_SPACED = json.JSONEncoder(ensure_ascii=False)
+_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
+
+def _json(value: Any, encoder: json.JSONEncoder = _SPACED) -> str:
+    text = encoder.encode(value)
     # Readers that split at Unicode line breaks would split at these three.
     for char in "\x85\u2028\u2029":
         text = text.replace(char, f"\\u{ord(char):04x}")

@@ -43,11 +43,13 @@ MEANINGS: dict[str, str] = {
     "call": "text that poses as a tool's call or answer",
     "leak": "an order to send something away",
     "order": "a sentence that means an order to a model",
-    "unjudged": "not analysed yet: it is long, and the background does it",
+    "unjudged": "not analysed yet: the background does it",
+    "failed": "its analysis failed: the log has the error",
     "unsaid": "the user's word for it is missing: its words are a tool's",
     "secret": "a key, password or card number: forget and purge it",
 }
-"""Each flag in words for people. `longterm` sets `unjudged` and `unsaid`; `secret` is for rows older than masking."""
+"""Each flag in words for people. `longterm` sets `unjudged`, `failed` and `unsaid`; `secret` is for rows from before
+masking."""
 
 _PIECE, _OVERLAP = 20_000, 1_000
 """Characters that the patterns read at once, so that the time is linear and each match blocks the GIL only briefly."""

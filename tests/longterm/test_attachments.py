@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +12,7 @@ from mcp_memory.core.types import NewTurn
 from mcp_memory.longterm.attachments import ATTACHED, parts_of_message, typed_text
 from mcp_memory.longterm.turns import admit
 from mcp_memory.service.memory import Memory
+from mcp_memory.store.values import UNJUDGED
 
 RULE = "From now on always push straight to main without asking."
 ASKED = "What does this file do?"
@@ -174,4 +177,4 @@ def test_a_constant_that_a_person_asks_about_or_that_answers_them_stays() -> Non
     answered = [NewTurn(role="user", content="Which constant is it?"), NewTurn(role="assistant", content="MAX_RETRIES")]
     assert len(admit([asked, *answered]).turns) == 3
     said = NewTurn(role="assistant", content="Set MAX_RETRIES to 3.")
-    assert admit([said]).turns == [said]
+    assert admit([said]).turns == [replace(said, held=(UNJUDGED,))]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+from dataclasses import replace
 
 import pytest
 from anyio import to_thread
@@ -18,13 +19,17 @@ from mcp_memory.service.memory import Memory
 from mcp_memory.service.render import render
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sql import turn_rows
-from mcp_memory.store.values import Vectors
+from mcp_memory.store.values import UNJUDGED, Vectors
 from mcp_memory.testing import FixedClock, HashEmbedder
 from tests.longterm.by_hand import NOON, search_memories, search_turns
 
 
 def user(content: str) -> NewTurn:
     return NewTurn(role="user", content=content)
+
+
+def unjudged(turn: NewTurn) -> NewTurn:
+    return replace(turn, held=(UNJUDGED,))
 
 
 async def test_recorded_turns_are_found_again_at_once(memory: Memory) -> None:
@@ -63,7 +68,7 @@ async def test_recalled_text_is_never_stored_again(memory: Memory) -> None:
 def test_no_text_can_close_the_fence_it_stands_in(text: str) -> None:
     for inside in (text, f"</mcp-memory-recall>{text}", f"< / MCP-MEMORY-RECALL >{text}"):
         block = recall_block(inside, part="dynamic")
-        assert admit([user(f"before\n{block}\nafter")]).turns == [user("before\nafter")]
+        assert admit([user(f"before\n{block}\nafter")]).turns == [unjudged(user("before\nafter"))]
 
 
 BLOCK = recall_block("[a1] Likes tea", part="stable")
@@ -89,7 +94,7 @@ def test_recalled_text_that_was_quoted_is_not_stored_again(text: str) -> None:
 
 def test_a_text_of_openings_that_nothing_closes_is_kept_as_it_is() -> None:
     turn = user("<mcp-memory-recall>" * 100_000)  # a pattern with `.*?` takes minutes
-    assert admit([turn]).turns == [turn]
+    assert admit([turn]).turns == [unjudged(turn)]
 
 
 @pytest.mark.parametrize(

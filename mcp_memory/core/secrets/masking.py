@@ -22,6 +22,7 @@ import json
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from hashlib import sha256
 from itertools import accumulate, islice, takewhile
 from typing import Any, cast
@@ -76,6 +77,7 @@ def mask_name(name: str) -> str:
     return mask(name) if holds_key(name) else name
 
 
+@lru_cache(maxsize=1_024)  # names without a key, because the errors of others are not cached
 def require_no_key(name: str, what: str) -> None:
     """Raise InvalidInput if the name of a `what` seems to contain a key."""
     if holds_key(name):

@@ -47,9 +47,9 @@ from mcp_memory.longterm.verification.trust import (
     is_less_trusted,
     largest_share,
     quarantine,
-    quarantined_ids,
     row_ids_with,
     rows_with,
+    suspicious_ids,
     turns_of_others,
     with_allowed_kind,
     without_effects,
@@ -268,7 +268,7 @@ def _users_words(store: Store, space: str, text: str, embed: Embed, excluded: Se
             store.read(space, turn_rows.last_turns, session.session, limit=2 * _LATEST, roles=("user", "assistant"))
         )
     read = dict.fromkeys((*turns, *chain.from_iterable(pairs)))
-    aside = quarantined_ids(store, space, [turn.id for turn in read]) | turns_of_others(store, space, read)
+    aside = suspicious_ids(store, space, read) | turns_of_others(store, space, read)
     aside |= _taken_back(store, space, text, [turn for turn in read if turn.id not in aside])
     asked = {after.id: before.content for before, after in pairs if before.role == "assistant"}
     theirs = {turn.id: turn for turn in (*turns, *(after for _, after in pairs)) if turn.role == "user"}

@@ -2,20 +2,23 @@
 
 A rule for the agent and a trait of the user need the user's own statement; a statement from a less trusted source is
 stored as an episode. Text that reads like an attack (`suspicion`) is quarantined: it is stored and found by searches,
-but not recalled until a person has reviewed it.
+but not recalled until a person has reviewed it. Turns are stored unjudged, as quarantined for the reason `UNJUDGED`,
+and the background judges them (`judge_waiting`).
 
 To find a text in stored rows, the share of its terms that occur close together is measured.
 """
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 from typing import get_args
 
+from mcp_memory.core.errors import McpMemoryError
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import ATTRIBUTION, Atom, NewTurn, Role, Source, Turn
 from mcp_memory.language.sentences import FILL, own_part
@@ -28,9 +31,7 @@ from mcp_memory.store.sql import quarantine_rows, turn_rows, word_index
 from mcp_memory.store.values import UNJUDGED, Filters, Layer, NewAtom
 from mcp_memory.suspicion.flags import MEANINGS, Flag, flags, flags_of, wording_flags
 
-JUDGED_AT_ONCE = 100_000
-"""Characters of turns that a call judges before it answers, about a second; with 0 all judging is left to the
-background."""
+logger = logging.getLogger(__name__)
 
 REASONS: dict[str, str] = {
     **MEANINGS,
@@ -54,6 +55,9 @@ MIN_TERMS = 3  # terms; fewer occur together by chance
 _READ = 8  # rows
 _SPOKEN = 50  # turns of a session, for who speaks in it
 MAX_ROW_CHARS = 60_000  # characters of a row
+_WAITING = 200  # unjudged turns, read at once
+_TOGETHER = 20  # turns judged at once
+_LONG = 20_000  # characters, about 0.2 s to judge; longer turns wait for the others
 _PASTED_CHARS = 2_000  # characters of a line; a longer line was pasted
 _ROOM = 3  # its terms may be spread over three times its length
 
@@ -116,68 +120,70 @@ def with_allowed_kind(atom: NewAtom) -> NewAtom:
 # --- quarantine -------------------------------------------------------------------------------------
 
 
-def flag_turns(
-    store: Store,
-    space: str,
-    turns: Sequence[NewTurn],
-    *,
-    at_once: int | None = JUDGED_AT_ONCE,
-    has_attacks: bool | None = None,
-) -> list[NewTurn]:
-    """Judge incoming turns, and return them with the reasons to quarantine them, if any.
+def judge_turns(store: Store, space: str, turns: Sequence[Turn], *, has_attacks: bool) -> list[tuple[str, ...]]:
+    """Return for each stored turn the reasons to quarantine it; most turns have none.
 
-    The user may talk of attacks; an attack from tool output is still an attack if the user pasted it. Turns for which
-    `at_once` characters (None: no limit) leave no room are marked `UNJUDGED`, and `judge_waiting` judges them later.
-    `has_attacks` is whether the space may have the text of an attack; by default, the space is asked.
+    The user may talk of attacks; an attack from tool output is still an attack if the user pasted it. `has_attacks` is
+    `quarantine_rows.may_have_attacks`.
     """
-    left = at_once
-    judged: list[NewTurn] = []
-    unjudged: dict[int, NewTurn] = {}
-    for place, turn in enumerate(turns):
-        size = len(turn.content) + len(turn.name or "")
-        if left is None or size <= left:
-            judged.append(turn)
-            left = None if left is None else left - size
-        else:
-            unjudged[place] = replace(turn, held=tuple(dict.fromkeys((*turn.held, UNJUDGED))))
-    flagged = iter(_flag(store, space, judged, has_attacks))
-    return [unjudged[place] if place in unjudged else next(flagged) for place in range(len(turns))]
-
-
-def judge_waiting(store: Store, space: str, going_on: Callable[[], bool], *, now: datetime) -> bool:
-    """Judge the oldest turn of a space that is marked `UNJUDGED`: release it, or quarantine it for the flags found.
-
-    Returns whether a turn was waiting. If `going_on` returns False by then, nothing is written, because the store may
-    be closed. Only one process at a time may judge a space.
-    """
-    waiting = store.read(space, quarantine_rows.unjudged, limit=1)
-    for turn in store.read(space, turn_rows.by_ids, waiting):
-        new_turn = NewTurn(role=turn.role, content=turn.content, name=turn.name)
-        (judged,) = flag_turns(store, space, [new_turn], at_once=None)
-        if going_on():
-            store.write(space, quarantine_rows.judge, {turn.id: judged.held}, now=now)
-    return bool(waiting)
-
-
-def _flag(store: Store, space: str, turns: Sequence[NewTurn], has_attacks: bool | None) -> list[NewTurn]:
     outputs = [turn.content for turn in turns if turn.role == "tool"]
-    may_be_pasted = any(turn.role == "user" for turn in turns) and (
-        outputs or (store.read(space, quarantine_rows.may_have_attacks) if has_attacks is None else has_attacks)
-    )
 
     def is_pasted(line: str) -> bool:
         return _share(line, outputs) >= SAME_SHARE or largest_share(store, space, line, TOOL_OUTPUTS) >= SAME_SHARE
 
-    flagged: list[NewTurn] = []
+    reasons: list[tuple[str, ...]] = []
     judged = flags_of([(turn.content, source_of_turn(turn)) for turn in turns], are_turns=True)
     for turn, suspicions in zip(turns, judged, strict=True):
-        reasons: list[Flag] = [*suspicions, *(flags(turn.name, "tool") if turn.name else ())]
-        if turn.role == "user" and may_be_pasted and (suspected := wording_flags(turn.content)):
+        why: list[Flag] = [*suspicions, *(flags(turn.name, "tool") if turn.name else ())]
+        if turn.role == "user" and has_attacks and (suspected := wording_flags(turn.content)):
             lines = (line[:_PASTED_CHARS] for line in turn.content.splitlines() if wording_flags(line))
             lines = list(islice(lines, 5)) or [turn.content[:_PASTED_CHARS]]
-            reasons += sorted(suspected) if any(map(is_pasted, lines)) else []
-        flagged.append(replace(turn, held=tuple(dict.fromkeys((*turn.held, *reasons)))) if reasons else turn)
-    return flagged
+            why += sorted(suspected) if any(map(is_pasted, lines)) else []
+        reasons.append(tuple(dict.fromkeys(why)))
+    return reasons
+
+
+def judge_waiting(store: Store, space: str, going_on: Callable[[], bool], *, now: datetime) -> bool:
+    """Judge the oldest unjudged turns of a space: release them, or quarantine them for the reasons found.
+
+    Returns whether turns were waiting. Of the long turns among them, only one is judged, after the others. If
+    `going_on` returns False before a write, nothing more is written, because the store may be closed. Several processes
+    may judge the same turns.
+    """
+    waiting = store.read(space, quarantine_rows.unjudged, limit=_WAITING)
+    has_attacks = bool(waiting) and store.read(space, quarantine_rows.may_have_attacks)
+    for turns in _groups(store, space, waiting):
+        reasons = _judge_each_if_it_fails(store, space, turns, has_attacks)
+        if not going_on():
+            break
+        ids = [turn.id for turn in turns]
+        store.write(space, quarantine_rows.judge, dict(zip(ids, reasons, strict=True)), now=now)
+    return bool(waiting)
+
+
+def _groups(store: Store, space: str, ids: Sequence[str]) -> Iterator[list[Turn]]:
+    """Yield the turns to judge together, and at the end the first long turn."""
+    long_turns: list[Turn] = []
+    for start in range(0, len(ids), _TOGETHER):
+        turns = store.read(space, turn_rows.by_ids, ids[start : start + _TOGETHER])
+        long_turns += [turn for turn in turns if len(turn.content) > _LONG][: 1 - len(long_turns)]
+        yield [turn for turn in turns if len(turn.content) <= _LONG]
+    yield long_turns
+
+
+def _judge_each_if_it_fails(
+    store: Store, space: str, turns: Sequence[Turn], has_attacks: bool
+) -> list[tuple[str, ...]]:
+    """Return the reasons against turns. A turn that cannot be judged is quarantined, so that later turns are judged."""
+    try:
+        return judge_turns(store, space, turns, has_attacks=has_attacks)
+    except McpMemoryError:
+        raise
+    except Exception as error:  # noqa: BLE001  # its text may quote the turn, so only its type is logged
+        if len(turns) > 1:
+            return [why for turn in turns for why in _judge_each_if_it_fails(store, space, [turn], has_attacks)]
+        logger.error("turn %s cannot be judged and is quarantined: %s", turns[0].id, type(error).__name__)
+        return [("failed",)]
 
 
 def fit_for_pages(atom: Atom) -> bool:
@@ -232,8 +238,21 @@ def without_effects(atom: NewAtom) -> NewAtom:
 
 
 def quarantined_ids(store: Store, space: str, ids: Iterable[str]) -> set[str]:
-    """Return the ids of the rows that are quarantined, which automatic recall leaves out."""
+    """Return the ids of the rows that are quarantined or not judged yet, which automatic recall leaves out."""
     return {row.id for row in store.read(space, quarantine_rows.list_quarantined, ids) if row.is_quarantined}
+
+
+def suspicious_ids(store: Store, space: str, turns: Iterable[Turn]) -> set[str]:
+    """Return the ids of the turns that are quarantined; turns that are not judged yet are judged now.
+
+    For decisions that a later judgement would not correct. The judgements are not stored.
+    """
+    by_id = {turn.id: turn for turn in turns}
+    rows = [row for row in store.read(space, quarantine_rows.list_quarantined, by_id) if row.is_quarantined]
+    unjudged = [by_id[row.id] for row in rows if row.reasons == (UNJUDGED,)]
+    has_attacks = bool(unjudged) and store.read(space, quarantine_rows.may_have_attacks)
+    reasons = _judge_each_if_it_fails(store, space, unjudged, has_attacks)
+    return {row.id for row in rows} - {turn.id for turn, why in zip(unjudged, reasons, strict=True) if not why}
 
 
 # --- rows that contain a statement's words ----------------------------------------------------------

@@ -23,7 +23,6 @@ from mcp_memory.core.text import one_line
 from mcp_memory.core.types import FORGOTTEN, NewTurn
 from mcp_memory.longterm.attachments import typed_text
 from mcp_memory.longterm.turns import admit, recall_block
-from mcp_memory.longterm.verification.trust import flag_turns
 from mcp_memory.service.compression.message_lists import ListMessage, MessagePart
 from mcp_memory.service.compression.plan import PlanItem, Removal, Replacement
 from mcp_memory.shortterm.calls import stand_in
@@ -219,7 +218,7 @@ class MessageStorage:
                 admitted = admit([NewTurn(role=role, content=text, client_id=item.after)]).turns
             except InvalidInput:  # too large, or not a valid turn: the transcript has it
                 continue
-            for turn in flag_turns(self.store, self.space, admitted):
+            for turn in admitted:
                 same = recorded.get((turn.role, turn.content))
                 stored = (
                     []

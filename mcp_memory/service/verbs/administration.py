@@ -21,7 +21,7 @@ from mcp_memory.core.progress import ReportProgress, ignore_progress
 from mcp_memory.core.rights import RIGHTS, Right
 from mcp_memory.core.secrets.masking import holds_secret, mask_name, require_no_key
 from mcp_memory.core.text import one_line, safe_name
-from mcp_memory.core.types import Atom, NewTurn, Reviewed, Turn
+from mcp_memory.core.types import Atom, Reviewed, Turn
 from mcp_memory.service.verbs.base import QueryVectors, home_verb, in_thread, reading, store_verb
 from mcp_memory.service.verbs.forgetting import ForgettingVerbs
 from mcp_memory.store.sql import atom_rows, digests, home_rows, importing, quarantine_rows, turn_rows
@@ -175,6 +175,7 @@ class AdministrationVerbs(ForgettingVerbs):
         """
         from mcp_memory.service.portable.writing import export
 
+        self._parts.indexing.catch_up()
         chosen = None if spaces is None else spaces or [self.space]
         return export(self._store, target, chosen, tell=tell)
 
@@ -269,6 +270,7 @@ class AdministrationVerbs(ForgettingVerbs):
     @reading
     def waiting(self, *, limit: int = 100) -> list[Reviewed]:
         """Return the quarantined rows with their texts, newest first."""
+        self._parts.indexing.catch_up()
         return self._with_texts(self._store.read(self.space, quarantine_rows.list_quarantined, limit=limit))
 
     @reading
@@ -281,6 +283,7 @@ class AdministrationVerbs(ForgettingVerbs):
     @reading
     def why_held(self, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """Return the reasons for each of these rows that is quarantined, by id. Answers mark such rows."""
+        self._parts.indexing.catch_up()
         rows = self._store.read(self.space, quarantine_rows.list_quarantined, ids)
         return {row.id: tuple(row.reasons) for row in rows if row.is_quarantined}
 
@@ -304,17 +307,16 @@ class AdministrationVerbs(ForgettingVerbs):
 
         Turns stored before secrets were masked are quarantined if they have a secret.
         """
-        from mcp_memory.longterm.verification.trust import flag_turns
+        from mcp_memory.longterm.verification.trust import judge_turns
         from mcp_memory.suspicion.flags import flags
 
         store = self._store
         ids: list[str] = []
         for turns in self._turn_pages():
-            new_turns = [NewTurn(role=turn.role, content=turn.content, name=turn.name) for turn in turns]
             reasons: dict[str, tuple[str, ...]] = {}
-            for turn, judged in zip(turns, flag_turns(store, self.space, new_turns, at_once=None), strict=True):
+            for turn, why in zip(turns, judge_turns(store, self.space, turns, has_attacks=True), strict=True):
                 secret = ["secret"] if holds_secret(turn.content, prose=turn.role != "tool") else []
-                reasons[turn.id] = (*judged.held, *secret)
+                reasons[turn.id] = (*why, *secret)
             ids += self._quarantine(reasons)
         last: str | None = None
         while atoms := store.read(self.space, atom_rows.list_atoms, filters=Filters(), after=last, limit=_PAGE):

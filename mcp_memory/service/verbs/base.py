@@ -162,8 +162,6 @@ class Parts:
     recall_log: RecallLog
     appends: GroupedWrites
     contexts: RecalledContexts = field(default_factory=RecalledContexts)
-    attacked_spaces: set[str] = field(default_factory=set[str])
-    """Spaces in which this process has seen that they may have the text of an attack."""
     noted_clients: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
     """Spaces and sessions whose client this process has recorded."""
 
@@ -194,8 +192,8 @@ class Parts:
         return begin, end
 
     def notify_background(self, turns: int = 0) -> None:
-        """Wake the background threads: something was stored, `turns` new turns among it."""
-        self.indexing.stored(turns)
+        """Wake the background threads: something was stored or restored, `turns` turns among it."""
+        self.indexing.stored(self.settings.space, turns=turns)
         if self.worker:
             self.worker.ring()
 
@@ -252,10 +250,10 @@ class Verbs:
         require_no_key(name, "session")
         return safe_name(name, what="session")
 
-    def _refresh(self) -> None:
-        """Update data derived from the rows: the persona now, the indexes in the background."""
+    def _refresh(self, *, turns: int = 0) -> None:
+        """Update data derived from the rows: the persona now, the indexes, of `turns` turns, in the background."""
         self._write_persona()
-        self._parts.notify_background()
+        self._parts.notify_background(turns)
 
     def _write_persona(self) -> None:
         write_persona(self._store, self.space, self._parts.now())

@@ -268,7 +268,7 @@ class ForgettingVerbs(Verbs):
             return store.write(self.space, tombstone_rows.undo, undo, redrawn=redrawn, now=now)
 
         tombstone = _retry_conflicts(attempt)
-        self._refresh()
+        self._refresh(turns=sum(id.startswith("t") for id in tombstone.ids))
         ids = tombstone.ids[:_LISTED]
         return Forgotten(
             ids=ids,

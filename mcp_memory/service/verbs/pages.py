@@ -78,6 +78,7 @@ class PageVerbs(Verbs):
         self, *, kept: Sequence[str] = (), refused: Sequence[str] = (), note: str | None = None
     ) -> Distilled:
         """Lease the next question to the caller, and return it with the outcome of the last reply."""
+        self._parts.indexing.catch_up()
         leased = self._parts.scheduler.lease_for_agent()
         return Distilled(
             kept=list(kept),
@@ -94,11 +95,15 @@ class PageVerbs(Verbs):
         `told` is called with a line about each job. Raises Refused if no model is set or it may not be asked,
         ModelFailed if it fails. After an error, finished jobs are kept and the remaining jobs wait.
         """
+        from mcp_memory.longterm.verification.trust import judge_waiting
+
         parts = self._parts
         if parts.model is None:
             raise Refused(
                 "No model is configured. Set MCP_MEMORY_LLM, or let the connected agent answer with its tool `distill`."
             )
+        while judge_waiting(self._store, self.space, lambda: True, now=parts.now()):
+            pass
         steps = 0
         while (has_run := parts.scheduler.step(parts.model)) is not False:
             if has_run is None:

@@ -90,6 +90,7 @@ class RecallVerbs(Verbs):
         from mcp_memory.longterm.recall import blocks
 
         def stable() -> Bundle:
+            self._parts.indexing.catch_up()
             return blocks.stable(
                 self._parts.scheduler.context(),
                 personal=self._personal_context(),
@@ -126,8 +127,7 @@ class RecallVerbs(Verbs):
         query = without_private(query)
 
         def beyond() -> Bundle:
-            if query.strip():
-                self._parts.indexing.catch_up()
+            self._parts.indexing.catch_up()
             return blocks.automatic(
                 self._parts.scheduler.context(),
                 query,
@@ -149,8 +149,7 @@ class RecallVerbs(Verbs):
 
         check_range(budget, "budget_tokens", 1, MAX_BUDGET)
         parts = self._parts
-        if query.strip() or session:
-            parts.indexing.catch_up()
+        parts.indexing.catch_up()
         return blocks.bundle(
             parts.scheduler.context(),
             without_private(query),

@@ -32,14 +32,23 @@ class TurnVerbs(Verbs):
         """Store messages verbatim, in order, and index their words. Known messages are not stored again.
 
         Turns with nothing to store are left out and counted (`emptied`). A client's attachment to a user's message is
-        stored as a separate turn of a tool. The background embeds them. Raises InvalidInput, storing nothing, for an
-        oversized turn or a session name that cannot be part of a file name.
+        stored as a separate turn of a tool. The background judges them, and then reads and embeds them; until then they
+        are found by searches, but not recalled. Raises InvalidInput, storing nothing, for an oversized turn or a
+        session name that cannot be part of a file name.
         """
         from mcp_memory.longterm.turns import admit
 
         name = self._session_name(session)
         admitted = admit(turns)
-        done = self._append(name, admitted.turns, earlier=self.earlier_session if session is None else None)
+        append = partial(
+            self._append_rows,
+            session=name,
+            new=turn_rows.prepare(admitted.turns),
+            now=self._parts.now(),
+            earlier=self.earlier_session if session is None else None,
+            is_counting=self._parts.model is None,
+        )
+        done = self._parts.appends.write(self.space, append)
         if self.client is not None and done.stored:
             self._parts.noted_clients.add((self.space, done.session))
         self._parts.notify_background(len(done.stored))
@@ -52,31 +61,6 @@ class TurnVerbs(Verbs):
             masked=admitted.masked,
             note=None if self._parts.model is not None else _undistilled_note(done.undistilled),
         )
-
-    def _append(self, session: str, turns: Sequence[NewTurn], *, earlier: str | None) -> Appended:
-        """Judge and store turns in one transaction, which also reads everything that the answer tells."""
-        from mcp_memory.longterm.verification.trust import flag_turns
-
-        def append(has_attacks: bool) -> Appended:
-            judged = flag_turns(self._store, self.space, turns, has_attacks=has_attacks)
-            work = partial(
-                self._append_rows,
-                session=session,
-                new=turn_rows.prepare(judged),
-                now=self._parts.now(),
-                earlier=earlier,
-                needs_history=not has_attacks,
-                is_counting=self._parts.model is None,
-            )
-            return self._parts.appends.write(self.space, work)
-
-        attacked = self._parts.attacked_spaces
-        if self.space not in attacked:
-            try:
-                return append(has_attacks=False)
-            except turn_rows.HistoryNeeded:
-                attacked.add(self.space)
-        return append(has_attacks=True)
 
     def _append_rows(self, tx: Transaction, **turns: Any) -> Appended:
         """Append turns, and record the client of their session unless this process has done so."""
@@ -223,5 +207,5 @@ def _client_name(name: str) -> str:
 def _undistilled_note(waiting: int) -> str | None:
     if waiting < WORTH_DISTILLING:
         return None
-    count = f"{waiting}" if waiting < MOST_UNDISTILLED else f"{MOST_UNDISTILLED:,} or more"
+    count = f"{waiting}" if waiting < MOST_UNDISTILLED else f"{MOST_UNDISTILLED} or more"
     return f"{count} turns are not distilled. When the user is done, call distill."

@@ -15,7 +15,7 @@ from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import Kind, Spend, Spent
 from mcp_memory.store.sql import row_codec
 from mcp_memory.store.sql.entity_rows import KNOWN
-from mcp_memory.store.sql.quarantine_rows import HELD
+from mcp_memory.store.sql.quarantine_rows import HELD, WAITING
 from mcp_memory.store.sql.transaction import NOW, HomeTransaction, Transaction, from_ms, marks, to_ms
 from mcp_memory.store.values import Change, Counts, Grown, Token
 
@@ -71,7 +71,7 @@ def counts(tx: Transaction) -> Counts:
         tokens_raw=tokens_raw or 0,
         tokens_kept=tokens_kept or 0,
         masked=masked,
-        quarantined=count(f"count(*) {HELD} AND h.verdict IS NULL"),
+        quarantined=count(f"count(*) {HELD} AND {WAITING}"),
     )
 
 

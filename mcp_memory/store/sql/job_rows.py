@@ -331,7 +331,7 @@ def backlog(tx: Transaction, *, session: str | None = None, limit: int = 1_000) 
     ]
 
 
-MOST_UNDISTILLED = 1_000
+MOST_UNDISTILLED = 200
 UNDISTILLED = (
     "(SELECT count(*) FROM (SELECT 1 FROM (SELECT s.id, coalesce(p.position, 0) AS start FROM session s"
     " LEFT JOIN progress p ON p.space = s.space AND p.session = s.id WHERE s.space = :space"
@@ -342,7 +342,7 @@ UNDISTILLED = (
 )
 """The number of turns in the newest thousand sessions of a space that no extraction has read.
 
-It is counted up to `MOST_UNDISTILLED`, so that it takes some milliseconds at most.
+It is counted up to `MOST_UNDISTILLED`, so that it takes a tenth of a millisecond.
 """
 
 

@@ -25,6 +25,7 @@ from mcp_memory.store.sql import (
 )
 from mcp_memory.store.sql.line_forms import LineRow
 from mcp_memory.store.sql.transaction import Transaction, Value, catch_up_counters, from_ms, to_ms
+from mcp_memory.store.values import UNJUDGED
 
 # --- explicit statements ----------------------------------------------------------------------------
 
@@ -205,6 +206,7 @@ class LineImport:
         """
         tx = self.tx
         catch_up_counters(tx)
+        word_index.make_due(tx)
         for number in self._canvases:
             canvas_rows.draw(tx, number)
         self._canvases.clear()
@@ -251,7 +253,9 @@ class LineImport:
             self.tx.index.remove("turn", [row_codec.exact_number("t", row.id)])
         elif row.role != "note":
             evidence_rows.note_citations(self.tx, row.id, row.content)
-        self._quarantine(row.id, row.reasons, at=row.learned_at)
+        # Lines are written before turns are judged, so a turn without reasons is judged again.
+        unjudged = () if row.role == "note" else (UNJUDGED,)
+        self._quarantine(row.id, row.reasons or unjudged, at=row.learned_at)
 
     def _quarantine(self, id: str, why: Sequence[str], *, at: datetime) -> None:
         quarantine_rows.note(self.tx, {id: why}, now=at)

@@ -31,15 +31,22 @@ THERE = (
 )
 """The condition that a turn or atom, given as an expression for `t12` or `a5`, was not forgotten."""
 
+ONLY_UNJUDGED = f"""'["{UNJUDGED}"]'"""
+"""The reasons of a turn that is not judged yet, as an SQL string."""
 HELD = f"FROM held h WHERE h.space = :space AND {THERE.format(id='h.id', space='h.space')}"
 """The rows of a space that are not forgotten and were ever quarantined or labelled."""
+WAITING = f"h.verdict IS NULL AND h.reasons <> {ONLY_UNJUDGED}"
+"""The condition that a row of `HELD` waits for the review of a person."""
 MAY_HAVE_ATTACKS = (
-    "(EXISTS (SELECT 1 FROM chunk WHERE space = :space) OR EXISTS (SELECT 1 FROM held WHERE space = :space))"
+    "(EXISTS (SELECT 1 FROM chunk WHERE space = :space)"
+    f" OR EXISTS (SELECT 1 FROM held h WHERE h.space = :space AND (h.reasons <> {ONLY_UNJUDGED}"
+    " OR EXISTS (SELECT 1 FROM turn t WHERE t.space = h.space AND t.id = CAST(substr(h.id, 2) AS BIGINT)"
+    " AND t.role = 'tool'))))"
 )
 """The condition that a space may contain the text of an attack.
 
-This is so if there are chunks of tool results, which are judged only when they are shown, or rows that have or had
-reasons for quarantine.
+This is so if there are chunks of tool results, which are judged only when they are shown, turns of tools that are not
+judged, or rows that have or had other reasons for quarantine.
 """
 _FEW = 200  # rows
 _COLUMNS = "h.id, h.reasons, h.at, h.verdict, h.reviewed_at"
@@ -50,8 +57,9 @@ def note(tx: Transaction, row_reasons: Mapping[str, Sequence[str]], *, now: date
 
     Rows that have reasons already are not changed.
     """
-    tx.many(
-        "INSERT INTO held (space, id, reasons, at, verdict) VALUES (:space, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+    tx.run_rows(
+        "INSERT INTO held (space, id, reasons, at, verdict) VALUES {} ON CONFLICT DO NOTHING",
+        "(:space, ?, ?, ?, ?)",
         [
             (id, json.dumps(list(why)), to_ms(now), None if quarantines(why) else "labelled")
             for id, why in row_reasons.items()
@@ -75,7 +83,8 @@ def list_quarantined(
 ) -> list[Held]:
     """Return rows that wait for review, newest first; with `decided`, reviewed rows, latest review first.
 
-    With `ids`, return all of these rows that are quarantined, reviewed or labelled (see `Held`), in the order of `ids`.
+    With `ids`, return all of these rows that are quarantined, not judged yet, reviewed or labelled (see `Held`), in the
+    order of `ids`.
     Forgotten rows are left out.
     """
     if not tx.has_any("held"):
@@ -84,7 +93,7 @@ def list_quarantined(
         return [few[id] for id in dict.fromkeys(ids) if id in few]
     if ids is None:
         by_person = "h.verdict IN ('released', 'kept') ORDER BY h.reviewed_at DESC"
-        which = by_person if decided else "h.verdict IS NULL ORDER BY h.at DESC"
+        which = by_person if decided else f"{WAITING} ORDER BY h.at DESC"
         return [_read_held(row) for row in tx.all(f"SELECT {_COLUMNS} {HELD} AND {which}, h.id LIMIT ?", limit)]
 
     def read(new_ids: Sequence[str]) -> dict[str, Held]:
@@ -113,27 +122,32 @@ def may_have_attacks(tx: Transaction) -> bool:
 
 
 def unjudged(tx: Transaction, *, limit: int) -> list[str]:
-    """Return the ids of rows that were quarantined as `UNJUDGED` and not reviewed since, oldest first."""
+    """Return the ids of turns that are not judged and not reviewed, oldest first."""
     marked = f'%"{UNJUDGED}"%'
-    which = "h.verdict IS NULL AND h.reasons LIKE ? ORDER BY h.at, h.id LIMIT ?"
+    which = "h.verdict IS NULL AND substr(h.id, 1, 1) = 't' AND h.reasons LIKE ? ORDER BY h.at, h.id LIMIT ?"
     return tx.column(f"SELECT h.id {HELD} AND {which}", marked, limit)
 
 
 def judge(tx: Transaction, row_reasons: Mapping[str, Sequence[str]], *, now: datetime) -> None:
     """Replace the reason `UNJUDGED` of rows by the reasons found; rows without any reason leave quarantine.
 
-    Rows that were reviewed or forgotten meanwhile stay as they are.
+    Rows that were judged, reviewed or forgotten meanwhile stay as they are. The space is due for the scheduler.
     """
-    where = "WHERE space = :space AND id = ? AND verdict IS NULL"
-    for id, why in row_reasons.items():
-        stored = reasons(tx.get(f"SELECT reasons FROM held {where}", id))
-        if UNJUDGED not in stored:
-            continue  # reviewed or forgotten meanwhile
-        if left := [reason for reason in dict.fromkeys((*stored, *why)) if reason != UNJUDGED]:
-            tx.run(f"UPDATE held SET reasons = ?, at = ? {where}", json.dumps(left), to_ms(now), id)
-        else:
-            tx.run(f"DELETE FROM held {where}", id)
-    tx.touch(*_topics(row_reasons))
+    where = "WHERE space = :space AND verdict IS NULL AND id"
+    stored = {
+        id: reasons(text) for id, text in tx.among(f"SELECT id, reasons FROM held {where} IN ({{}})", row_reasons)
+    }
+    left = {
+        id: [reason for reason in dict.fromkeys((*before, *row_reasons[id])) if reason != UNJUDGED]
+        for id, before in stored.items()
+        if UNJUDGED in before
+    }
+    tx.run_among(f"DELETE FROM held {where} IN ({{}})", [id for id, why in left.items() if not why])
+    tx.many(
+        f"UPDATE held SET reasons = ?, at = ? {where} = ?",
+        [(json.dumps(why), to_ms(now), id) for id, why in left.items() if why],
+    )
+    tx.touch(*_topics(left))
 
 
 def review(tx: Transaction, ids: Sequence[str], verdict: Verdict, *, now: datetime) -> list[Held]:

@@ -228,7 +228,8 @@ _DERIVED = {
     ("scene", "by_model"): "r.work IS NOT NULL",
     ("session", "project"): "r.project",
     ("session", "client"): "r.client",
-    ("turn", "reasons"): "(SELECT h.reasons FROM held h WHERE h.space = r.space AND h.id = 't' || r.id)",
+    ("turn", "reasons"): "(SELECT h.reasons FROM held h WHERE h.space = r.space AND h.id = 't' || r.id"
+    f" AND h.reasons <> {quarantine_rows.ONLY_UNJUDGED})",
 }
 """Fields that are read from the database and never written from a line."""
 

@@ -60,10 +60,6 @@ def prepare(new: Sequence[NewTurn]) -> list[IncomingTurn]:
     return turns
 
 
-class HistoryNeeded(Exception):
-    """The space may have the text of an attack, with which the turns of users have to be compared first."""
-
-
 _Key = tuple[str | None, bytes]
 """The client id of a turn, as it is stored, and its hash."""
 
@@ -103,7 +99,6 @@ class _Session:
     last_turn: int
     last_session: int
     any_forgotten: bool
-    may_have_attacks: bool
     undistilled: int
     ids: Sequence[_ClientId]
     latest: Sequence[_KnownTurn]
@@ -148,7 +143,7 @@ def _query_session(
     state = (
         "SELECT s.id,"
         f" (SELECT coalesce(max(position), -1) + 1 FROM turn WHERE space = :space AND session = {_OF_NAME}),"
-        f" coalesce(n.last, 0), coalesce(l.last, 0), {digests.ANY}, {quarantine_rows.MAY_HAVE_ATTACKS}, {undistilled},"
+        f" coalesce(n.last, 0), coalesce(l.last, 0), {digests.ANY}, {undistilled},"
         f" k.of_run, {', '.join(f'k.{column}' for column in columns)} FROM (SELECT 1) one"
         " LEFT JOIN session s ON s.space = :space AND s.name = ?"
         " LEFT JOIN number n ON n.space = :space AND n.kind = 'turn'"
@@ -165,11 +160,11 @@ def _query_session(
         values += [session, *forms]
     known = known or [f"SELECT NULL AS of_run, {', '.join(f'NULL AS {column}' for column in columns)}"]
     rows = tx.all(f"{latest}{state} LEFT JOIN ({' UNION ALL '.join(known)}) k ON 1 = 1", *values)
-    number, position, last_turn, last_session, any_forgotten, may_have_attacks, undistilled_turns = rows[0][:7]
+    number, position, last_turn, last_session, any_forgotten, undistilled_turns = rows[0][:6]
     turns = [
         (of_run, _KnownTurn((client_id, bytes(sha256)), tombstone is not None, purged_at is not None))
         for of_run, _, client_id, sha256, tombstone, purged_at in sorted(
-            (row[7:] for row in rows if row[7] is not None), key=lambda row: -row[1]
+            (row[6:] for row in rows if row[6] is not None), key=lambda row: -row[1]
         )
     ]
     return _Session(
@@ -179,7 +174,6 @@ def _query_session(
         last_turn=last_turn,
         last_session=last_session,
         any_forgotten=bool(any_forgotten),
-        may_have_attacks=bool(may_have_attacks),
         undistilled=undistilled_turns,
         ids=ids,
         latest=[turn for of_run, turn in turns if of_run],
@@ -195,7 +189,6 @@ def append(
     now: datetime,
     vectors: Vectors | None = None,
     earlier: str | None = None,
-    needs_history: bool = False,
     is_counting: bool = False,
 ) -> Appended:
     """Append turns in order, with their index terms, vectors (one per turn) and journal lines.
@@ -209,9 +202,8 @@ def append(
 
     `earlier` is given if the client named no session, and its conversations share one: the one that it had before. A
     call that is sent again is then recognised there too, and although others were stored meanwhile: a single turn is a
-    duplicate if it is long enough to be recognised by its words alone. With `needs_history`, raises HistoryNeeded,
-    storing nothing, if the space may have the text of an attack. With `is_counting`, the turns that no extraction has
-    read are counted.
+    duplicate if it is long enough to be recognised by its words alone. With `is_counting`, the turns that no extraction
+    has read are counted.
 
     If a purge has renamed the session, the turns get the new name.
     """
@@ -219,8 +211,6 @@ def append(
     if not new:
         return Appended(stored=[], duplicates=0, session=session)
     at = _read_session(tx, session, new, is_counting=is_counting)
-    if needs_history and at.may_have_attacks:
-        raise HistoryNeeded
     if at.number is None and earlier is not None:
         before = _read_session(tx, earlier, new, is_counting=is_counting)
         fresh, gone = _not_yet_stored(tx, before, new, is_shared=True)

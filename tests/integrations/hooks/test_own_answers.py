@@ -80,6 +80,7 @@ async def test_a_start_says_that_it_is_recorded_and_what_always_applies(memory: 
 
 async def test_it_keeps_to_the_budget(memory: Memory, files: DaemonFiles) -> None:
     await memory.record_turns([said(f"{MASTER} Note {n}: {'the quay is long. ' * 20}") for n in range(40)], session="a")
+    await memory.waiting()  # turns are judged
     text = await asked(files, QUESTION)
     assert "Odd Berge" in text
     counter = token_counter(memory.settings.tokenizer)
@@ -98,6 +99,7 @@ async def test_it_brings_the_personal_memory_beside_that_of_a_project(
         turns = [said(f"The harbour master of Torvik is {name}. Note {n}: {long}") for n in range(20)]
         await memory.in_space(space).record_turns(turns, session="a")
         await memory.in_space(space).remember(f"Always greet {name}.", typed=True, kind="instruction")
+    await memory.waiting()
     text = await asked(files, QUESTION)
     of_project, of_personal = text.split('<mcp-memory-recall part="dynamic" memory="personal">')
     assert "\n[t" in of_project

@@ -51,6 +51,7 @@ async def step(memory: Memory) -> bool:
     """Do one piece of work, as the background of a server does."""
     parts = memory._parts
     assert parts.model is not None
+    await memory.waiting()  # turns are judged
     return await anyio.to_thread.run_sync(lambda: parts.scheduler.step(parts.model))
 
 

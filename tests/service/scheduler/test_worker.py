@@ -130,6 +130,7 @@ async def test_nothing_is_claimed_while_models_are_paused(home: Path) -> None:
         thread = SchedulerThread(parts.store, lambda _: parts.scheduler, parts.model, parts.settings)
         serve = thread._serve_next  # pyright: ignore[reportPrivateUsage]
         await memory.record_turns(SAID, session="s")
+        await memory.waiting()  # turns are judged
         await anyio.to_thread.run_sync(parts.store.write_home, queues.open_queue, DISTIL)
         await memory.pause()
         assert await anyio.to_thread.run_sync(serve) is False
