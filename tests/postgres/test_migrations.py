@@ -131,6 +131,7 @@ def test_servers_that_start_at_once_run_each_step_once(postgres: PostgresServer)
         ("0004-projects", 1, 1),
         ("0005-proofs", 5, 5),
         ("0006-quotas", 1, 1),
+        ("0007-term-segments", 7, 7),
     ]
     postgres.drop_database(url)
 
