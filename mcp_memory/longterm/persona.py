@@ -323,11 +323,15 @@ def explicit_page(store: Store, space: str, *, at: datetime | None = None) -> st
 
 def explicit_lists() -> list[tuple[Filters, int]]:
     """Return the lists of statements, as filters and limits, that `explicit_page` reads."""
-    return [(Filters(kind=kind, unheld=True), _READ) for kind, _ in _HEADINGS]
+    return [(_of_kind(kind), _READ) for kind, _ in _HEADINGS]
+
+
+def _of_kind(kind: Kind) -> Filters:
+    return Filters(kind=kind, unheld=True, sentences=False)
 
 
 def _explicit_statements(store: Store, space: str, kind: Kind, at: datetime | None) -> list[Atom]:
-    filters = Filters(kind=kind, unheld=True)
+    filters = _of_kind(kind)
     if at is None:
         listed = store.read(space, atom_rows.list_atoms, filters=filters, limit=_READ)
     else:
@@ -336,7 +340,6 @@ def _explicit_statements(store: Store, space: str, kind: Kind, at: datetime | No
         atom
         for atom in listed
         if atom.confidence >= SAID
-        and not atom.is_sentence
         and atom.label != "promise"  # it waits for its occasion
         and fit_for_pages(atom)
         and is_of_the_user(atom)

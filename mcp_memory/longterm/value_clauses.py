@@ -279,7 +279,7 @@ def _blanked(text: str, places: Sequence[tuple[int, int]]) -> str:
 
 
 def _names(text: str, languages: tuple[str, ...]) -> Iterator[tuple[int, int]]:
-    idle = frozenset(map(fold, function_words(languages))) if languages else _idle()
+    idle = _function_words(languages) if languages else _idle()
     for match in _NAME.finditer(text):
         word, start = match[0], match.start()
         acronym = any(len(part) > 1 and part[1:].lower() != part[1:] for part in word.split())
@@ -311,6 +311,11 @@ def _dense_words(text: str) -> Iterator[str]:
 
 
 # --- patterns, built once ---------------------------------------------------------------------------
+
+
+@cache
+def _function_words(languages: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(map(fold, function_words(languages)))
 
 
 @cache

@@ -59,7 +59,7 @@ class Memory(TurnVerbs, StatementVerbs, PageVerbs, TaskVerbs, AdministrationVerb
     """The verbs over a space of a store. `open_memory` opens it; safe to call from many tasks at once."""
 
     def __init__(self, parts: Parts, spaces: _Spaces | None = None) -> None:
-        super().__init__(parts, session=f"{parts.now():%Y-%m-%d}-{secrets.token_hex(2)}")
+        super().__init__(parts, session=f"{parts.now():%Y-%m-%d}-{secrets.token_hex(4)}")
         self._spaces = spaces or _Spaces(first=self)
 
     def in_space(self, space: str) -> Memory:

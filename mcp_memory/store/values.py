@@ -101,6 +101,8 @@ class Filters:
     """Atoms only: the label."""
     sentences: bool = True
     """Whether atoms that were extracted without a model pass."""
+    least_priority: int | None = None
+    """Atoms only: the least priority; a negative priority is above all others."""
 
 
 class NearestQuery(NamedTuple):

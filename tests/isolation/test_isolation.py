@@ -54,7 +54,7 @@ few = settings(max_examples=max(4, settings.default.max_examples // 8), phases=[
 
 _VOLATILE = [
     (re.compile(r"\d{4}-\d\d-\d\d[T ][\d:.]+(?:Z|[+-]\d\d:\d\d)?"), "<time>"),
-    (re.compile(r"\d{4}-\d\d-\d\d-[0-9a-f]{4}(?:-[0-9a-f]{4})?"), "<session>"),
+    (re.compile(r"\d{4}-\d\d-\d\d-[0-9a-f]{8}(?:-[0-9a-f]{4})?"), "<session>"),
     (re.compile(r"\br-[0-9a-f]{12}\b"), "<ref>"),
     (re.compile(r'"(cursor|next_cursor)": "[^"]*"'), r'"\1": "<cursor>"'),
     (re.compile(r"cursor=\S+"), "cursor=<cursor>"),

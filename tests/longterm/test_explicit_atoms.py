@@ -6,6 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import anyio.to_thread
 import pytest
 
 from mcp_memory.core.config import Settings
@@ -39,7 +40,7 @@ async def test_what_may_repeat_or_contradict_is_shown_and_left(memory: Memory) -
     await memory.remember("Likes tea in the morning", value="tea", **fact)
     done = await memory.remember("Likes coffee at noon", value="coffee", **fact)
     assert (done.replaced, [atom.id for atom in done.similar], done.contradicting) == ([], ["a1"], [])
-    assert "supersedes=[" not in render(done)
+    assert "supersedes=[" not in await anyio.to_thread.run_sync(render, done)
     again = await memory.remember("likes TEA in the morning.", typed=True)
     assert (again.duplicate, again.atom.id) == (True, "a1")
 
@@ -58,7 +59,7 @@ async def test_a_contradiction_is_named_even_in_other_words(memory: Memory, old:
         await memory.remember(text, typed=True)
     done = await memory.remember(new, typed=True)
     assert [atom.id for atom in done.similar] == [*done.contradicting, *done.unsure] == ["a2"]
-    assert "Similar" not in render(done)
+    assert "Similar" not in await anyio.to_thread.run_sync(render, done)
 
 
 MET = {"kind": "episodic", "relation": "met", "typed": True}
@@ -108,7 +109,7 @@ async def test_facts_about_two_entities_do_not_contradict(memory: Memory) -> Non
     await memory.remember("Lives in Porto", entity="Ines", relation="lives in", value="Porto", typed=True)
     done = await memory.remember("Moved to Leeds", entity="Ben", relation="lives in", value="Leeds", typed=True)
     assert (done.replaced, done.similar, done.contradicting) == ([], [], [])
-    assert "Nothing similar was known." in render(done)
+    assert "Nothing similar was known." in await anyio.to_thread.run_sync(render, done)
 
 
 async def test_an_older_statement_can_be_told_later(memory: Memory) -> None:

@@ -18,7 +18,8 @@ from mcp_memory.core.config import Settings
 from mcp_memory.core.types import NewTurn
 from mcp_memory.longterm.recall.lines import RecallLimits
 from mcp_memory.longterm.recall.rules import RulesForPrompt, rules_for, tells_change
-from mcp_memory.models.embed.rule_relevance import ending_probability, governing
+from mcp_memory.models.embed.bundled import encoder_vectors
+from mcp_memory.models.embed.rule_relevance import ending_probabilities, governing
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.store.sql import atom_rows
 from tests.longterm.by_hand import SPACE, ByHand, say, vectors_of
@@ -163,7 +164,7 @@ def test_chances_are_probabilities_for_any_text() -> None:
         (found,) = governing(text, [RULES[0]])
         assert 0 <= found.general <= 1
         assert 0 <= found.scoped <= 1
-        assert 0 <= ending_probability(text, RULES[0], tells_change=True) <= 1
+        assert 0 <= ending_probabilities(encoder_vectors([text]), encoder_vectors([RULES[0]])).item() <= 1
     assert governing("Order a chair", []) == []
 
 

@@ -112,6 +112,7 @@ def test_a_version_that_may_only_read_says_so_and_writes_nothing(url: str, newer
     newer.undo()
     with opened(url) as store:
         assert store.read_only == f"schema {MOOD.name} can be written by newer versions only"
+        assert any("can only be read" in problem and "Upgrade" in problem for problem in store.problems())
         assert store.read("me", turn_rows.sessions) == []
         with pytest.raises(StoreUnavailable, match=rf"can only be read: schema {MOOD.name} .* Upgrade this mcp-memory"):
             note(store, "lost?")
@@ -131,7 +132,8 @@ def test_servers_that_start_at_once_run_each_step_once(postgres: PostgresServer)
         ("0004-projects", 1, 1),
         ("0005-proofs", 5, 5),
         ("0006-quotas", 1, 1),
-        ("0007-term-segments", 7, 7),
+        ("0007-listed-atoms", 7, 7),
+        ("0008-term-segments", 8, 8),
     ]
     postgres.drop_database(url)
 

@@ -15,8 +15,7 @@ from psycopg.pq import TransactionStatus
 
 from mcp_memory.core.errors import NewerHome, Refused, StoreUnavailable
 from mcp_memory.core.types import NewTurn
-from mcp_memory.store.postgres import migrations
-from mcp_memory.store.postgres import term_segments
+from mcp_memory.store.postgres import migrations, term_segments
 from mcp_memory.store.postgres.access import (
     NOT_ENTERED,
     WRONG_PROOF,

@@ -652,8 +652,8 @@ def test_statements_of_a_home_that_had_no_labels_are_kept(home: Path) -> None:
         before = store.write("me", atom_rows.add, told("I like tea"), now=NOON).atom
     with closing(apsw.Connection(str(home / "memory.db"))) as con:
         con.execute(
-            "DROP INDEX atom_label; ALTER TABLE atom DROP label; ALTER TABLE atom DROP reader;"
-            " DELETE FROM migration WHERE name = '0006-labels'"
+            "DROP INDEX atom_label; DROP INDEX atom_listed; ALTER TABLE atom DROP label; ALTER TABLE atom DROP reader;"
+            " DELETE FROM migration WHERE name IN ('0006-labels', '0010-listed-atoms')"
         )
     with closing(open_store(home)) as store:
         assert store.read("me", atom_rows.list_atoms, filters=Filters()) == [before]

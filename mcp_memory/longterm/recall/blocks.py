@@ -288,7 +288,7 @@ def _stable(context: SearchContext, counter: TokenCounter, budget: int) -> tuple
     The coldest scenes are cut first.
     """
     store, space = context.store, context.space
-    own = [(Filters(kind=kind, unheld=True), _LISTED) for kind in ("instruction", "persona")]
+    own = [(_important(kind), _LISTED) for kind in ("instruction", "persona")]
     read_statements_first(store, space, [*own, *l3_page.explicit_lists(), LISTED], context.now)
     who = _fit_items("User: ", l3_page.identity(store, space, context.now), "; ", counter, IDENTITY_TOKENS)
     standing = [atom for atom in _users_statements(context, "instruction") if atom.priority < 0]
@@ -328,13 +328,17 @@ def _is_heading(line: str) -> bool:
     return line.startswith("#") or f"{line}\n" in (ALWAYS, CRITICAL)
 
 
+def _important(kind: Kind) -> Filters:
+    return Filters(kind=kind, unheld=True, least_priority=_CRITICAL)
+
+
 def _users_statements(context: SearchContext, kind: Kind) -> list[Atom]:
-    """Return the current statements of a kind that the user made, except promises.
+    """Return the current important statements of a kind that the user made, except promises.
 
     Statements that begin later are left out, since the page has them, and doubted statements, since only the dynamic
     block marks doubts.
     """
-    listed = current_atoms(context.store, context.space, Filters(kind=kind, unheld=True), context.now, limit=_LISTED)
+    listed = current_atoms(context.store, context.space, _important(kind), context.now, limit=_LISTED)
     current = [atom for atom in listed if validity(atom, context.now) == "current" and atom.label != "promise"]
     return [atom for atom in current if atom.source == "user" and not atom.doubts]
 

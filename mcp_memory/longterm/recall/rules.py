@@ -12,7 +12,7 @@ found by their stored vectors, or by an ordinary search if another model made th
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import islice
@@ -29,19 +29,22 @@ from mcp_memory.longterm.search.ranking import without_names
 from mcp_memory.longterm.search.search import SearchContext, atom_turns
 from mcp_memory.longterm.validity import is_past
 from mcp_memory.longterm.verification.trust import quarantined_ids, turns_of_others
-from mcp_memory.models.embed.bundled import IDENTITY
+from mcp_memory.models.embed.bundled import IDENTITY, encoder_halves, encoder_vectors
 from mcp_memory.models.embed.rule_relevance import (
     Governing,
-    ending_probability,
+    ending_probabilities,
     general_query,
     governing,
     governing_by_vectors,
     scoped_query,
 )
 from mcp_memory.store.sql import atom_rows, turn_rows
-from mcp_memory.store.values import Filters, NearestQuery, Vectors
+from mcp_memory.store.values import Filters, Layer, NearestQuery, Vectors
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from mcp_memory.longterm.recall.lines import RecallLimits
 
 
@@ -296,10 +299,10 @@ def _with_newer(
     """
     rows: dict[str, _Rule | Turn] = {}
     replaced: dict[str, Turn] = {}
-    later = _find_turns_near(context, rules)
     own = {rule.turn.id for rule in rules if rule.turn}
-    for rule in rules:
-        ended, newer = _ended_by(context, rule, later)
+    later = _find_turns_near(context, rules)
+    for rule, endings in zip(rules, _endings(context, rules, later), strict=True):
+        ended, newer = _ended_by(context, rule, endings)
         if newer is not None and newer.id not in in_context and newer.id not in own:
             rows.setdefault(newer.id, newer)
         if ended and newer is not None and rule.turn is not None:
@@ -338,26 +341,28 @@ def _find_turns_near(context: SearchContext, rules: Sequence[_Rule]) -> list[Tur
     ][:_LATER]
 
 
-def _ended_by(context: SearchContext, rule: _Rule, later: Sequence[Turn]) -> tuple[bool, Turn | None]:
+def _ended_by(context: SearchContext, rule: _Rule, endings: Sequence[_Ending]) -> tuple[bool, Turn | None]:
     """Return whether a rule has ended, and the message that did or may have ended it, if any.
 
-    Of several messages it is the latest that surely ended the rule, or else the likeliest.
+    `endings` are messages that announce a change. Of several it is the latest that surely ended the rule, or else the
+    likeliest.
     """
     if _is_replaced(rule.atom):
         return True, _turn_that_replaced(context, rule.atom)
     if rule.turn is None:
         return False, None
-    after = (turn for turn in later if is_before(rule.turn, turn))
-    chances = [(turn, _ends(turn.content, rule.atom.text)) for turn in after]
     likely = [
-        pair
-        for pair in chances
-        if pair[1].changes >= MAY_END and not turns_of_others(context.store, context.space, [pair[0]])
+        ending
+        for ending in endings
+        if ending.changes >= MAY_END
+        and is_before(rule.turn, ending.turn)
+        and not turns_of_others(context.store, context.space, [ending.turn])
     ]
-    surely = [turn for turn, chance in likely if chance.takes_back >= ENDS]
+    surely = [ending.turn for ending in likely if ending.takes_back >= ENDS]
     if surely:
         return True, max(surely, key=lambda turn: (turn.said_at, turn.position))
-    return False, max(likely, key=lambda pair: pair[1].changes, default=(None,))[0]
+    likeliest = max(likely, key=lambda ending: ending.changes, default=None)
+    return False, likeliest and likeliest.turn
 
 
 def _turn_that_replaced(context: SearchContext, atom: Atom) -> Turn | None:
@@ -386,17 +391,51 @@ def _turn_that_replaced(context: SearchContext, atom: Atom) -> Turn | None:
 class _Ending(NamedTuple):
     """How likely a message ends a rule: by its sentences of change, and by those that take something back."""
 
-    changes: float = 0.0
-    takes_back: float = 0.0
+    turn: Turn
+    changes: float
+    takes_back: float
 
 
-@lru_cache(maxsize=8_192)
-def _ends(newer: str, older: str) -> _Ending:
-    chances = [(ending_probability(older, sentence, tells_change=True), surely) for sentence, surely in _changes(newer)]
-    return _Ending(
-        max((chance for chance, _ in chances), default=0.0),
-        max((chance for chance, surely in chances if surely), default=0.0),
+def _endings(context: SearchContext, rules: Sequence[_Rule], later: Sequence[Turn]) -> list[list[_Ending]]:
+    """Return for each rule how likely each of the messages ends it; messages that announce no change are left out."""
+    changes = {turn.id: sentences for turn in later if (sentences := _changes(turn.content))}
+    if not changes:
+        return [[] for _ in rules]
+    changing = [turn for turn in later if turn.id in changes]
+    texts = list(dict.fromkeys(text for sentences in changes.values() for text, _ in sentences))
+    places = {text: place for place, text in enumerate(texts)}
+
+    def ending(turn: Turn, chances: Sequence[float]) -> _Ending:
+        of_sentences = [(chances[places[text]], surely) for text, surely in changes[turn.id]]
+        return _Ending(
+            turn,
+            max(chance for chance, _ in of_sentences),
+            max((chance for chance, surely in of_sentences if surely), default=0.0),
+        )
+
+    chances = ending_probabilities(
+        _encoder_vectors(
+            context, "atom", [rule.atom.text for rule in rules], {rule.atom.id: rule.atom.text for rule in rules}
+        ),
+        _encoder_vectors(context, "turn", texts, {turn.id: turn.content for turn in changing}),
     )
+    return [[ending(turn, of_rule) for turn in changing] for of_rule in chances.tolist()]
+
+
+def _encoder_vectors(
+    context: SearchContext, layer: Layer, texts: Sequence[str], rows: Mapping[str, str]
+) -> NDArray[np.float32]:
+    """Return the vectors of texts by the encoder, a row each. The vectors of texts that are `rows` are stored."""
+    import numpy as np
+
+    wanted = set(texts)
+    stored = context.store.vectors_of(
+        context.space, layer, [id for id, text in rows.items() if text in wanted], IDENTITY
+    )
+    vectors = {rows[id]: encoder_halves(vector[None, :])[0] for id, vector in stored.items()}
+    missing = [text for text in texts if text not in vectors]
+    vectors |= zip(missing, encoder_vectors(missing), strict=True)
+    return np.stack([vectors[text] for text in texts])
 
 
 @lru_cache(maxsize=4_096)

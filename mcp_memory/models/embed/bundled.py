@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mcp_memory.core.errors import EmbeddingFailed
+from mcp_memory.core.lru import LRU
 from mcp_memory.core.text import normalize
 from mcp_memory.language.words import languages_of
 from mcp_memory.models.embed.mapped_files import PieceNumbers, mapped_tensors
@@ -364,11 +365,25 @@ def shared_encoder(folder: Path = MODEL) -> Encoder:
         return _encoder_of(folder)
 
 
-@lru_cache(maxsize=4_096)
+_encoded: LRU[str, Floats] = LRU(4_096)
+
+
 def encoder_vector(text: str) -> Floats:
     """Return the vector of a text by the encoder alone. Raises EmbeddingFailed if its files cannot be read."""
-    (vector,) = shared_encoder().embed([text])
+    (vector,) = encoder_vectors([text])
     return vector
+
+
+def encoder_vectors(texts: Sequence[str]) -> Floats:
+    """Return the vectors of texts by the encoder alone, a row for each. Short texts are computed together."""
+    import numpy as np
+
+    vectors = {text: vector for text in texts if (vector := _encoded.get(text)) is not None}
+    if missing := [text for text in dict.fromkeys(texts) if text not in vectors]:
+        encoder = shared_encoder()
+        for text, vector in zip(missing, encoder.vectors_of(encoder.features(missing)), strict=True):
+            vectors[text] = _encoded.put(text, vector)
+    return np.stack([vectors[text] for text in texts]) if texts else np.empty((0, ENCODER_DIMENSIONS), np.float32)
 
 
 def _segment_word(pieces: PieceNumbers, scores: memoryview, word: str) -> tuple[int, ...]:
@@ -429,6 +444,11 @@ def encoder_alone(question: NDArray[np.float32]) -> NDArray[np.float32]:
     alone = question.copy()
     alone[:, :STATIC_DIMENSIONS] = 0
     return unit_rows(alone)
+
+
+def encoder_halves(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the encoder's halves of vectors, a row each, of length one; zeros if the encoder knew no word."""
+    return unit_rows(vectors[:, STATIC_DIMENSIONS:])
 
 
 def encoder_share(question: str) -> float:

@@ -9,7 +9,7 @@ A rule governs a prompt in two ways, each judged by a logistic regression:
 Plain cosines compare what two texts say; an order of chairs and a limit on spending say different things. The
 projection (linear discriminant analysis) keeps the differences between 32 kinds of work and drops all others.
 
-`ending_probability` uses a regression on the cosine of two messages and whether the later message has words of change
+`ending_probabilities` uses a regression on the cosine of two messages and whether the later message has words of change
 or withdrawal, which the caller finds.
 
 `scripts/fit_rule_relevance.py` fits these models to `fixtures/rules/relevance` and writes `rule_relevance.safetensors`.
@@ -22,7 +22,14 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from mcp_memory.models.embed.bundled import MODEL, STATIC_DIMENSIONS, encoder_vector, reading
+from mcp_memory.models.embed.bundled import (
+    MODEL,
+    STATIC_DIMENSIONS,
+    encoder_halves,
+    encoder_vector,
+    encoder_vectors,
+    reading,
+)
 from mcp_memory.models.embed.classifiers import probability
 from mcp_memory.models.embed.mapped_files import mapped_tensors
 from mcp_memory.models.embed.protocol import unit_rows
@@ -50,24 +57,21 @@ def governing(prompt: str, rules: Sequence[str]) -> list[Governing]:
 
     Raises EmbeddingFailed if the files of the package cannot be read.
     """
-    import numpy as np
-
-    return (
-        _model().governing(encoder_vector(prompt), np.stack([encoder_vector(rule) for rule in rules])) if rules else []
-    )
+    return _model().governing(encoder_vector(prompt), encoder_vectors(rules)) if rules else []
 
 
 def governing_by_vectors(prompt: str, vectors: Floats) -> list[Governing]:
     """Judge rules like `governing`, by the bundled model's vectors of the rules, shape (rules, dimensions)."""
-    return _model().governing(encoder_vector(prompt), unit_rows(vectors[:, STATIC_DIMENSIONS:]))
+    return _model().governing(encoder_vector(prompt), encoder_halves(vectors))
 
 
-def ending_probability(older: str, newer: str, *, tells_change: bool) -> float:
-    """Return the probability, 0 to 1, that the newer message replaces or withdraws a rule of the older message.
+def ending_probabilities(rules: Floats, messages: Floats) -> Floats:
+    """Return the probabilities, 0 to 1, that later messages replace or withdraw rules: shape (rules, messages).
 
-    Raises EmbeddingFailed if the files of the package cannot be read.
+    Both are given by their vectors by the encoder, shape (texts, encoder dimensions). All messages have words of
+    change. Raises EmbeddingFailed if the files of the package cannot be read.
     """
-    return _model().ending(float(encoder_vector(older) @ encoder_vector(newer)), tells_change=tells_change)
+    return _model().endings(rules @ messages.T)
 
 
 def general_query() -> Floats:
@@ -133,8 +137,11 @@ class RelevanceModel:
         task = prompt @ self.task[:-1] + self.task[-1]
         return np.column_stack([projected @ asked, np.full(len(rules), task)]).astype(np.float32)
 
-    def ending(self, cosine: float, *, tells_change: bool) -> float:
-        return probability(float(self.ends[0] * cosine + self.ends[1] * tells_change + self.ends[2]))
+    def endings(self, cosines: Floats) -> Floats:
+        """Judge pairs whose later message has words of change, by their cosines."""
+        import numpy as np
+
+        return 1 / (1 + np.exp(-(self.ends[0] * cosines + self.ends[1] + self.ends[2])))
 
 
 @cache

@@ -158,11 +158,13 @@ class PostgresDatabase:
                 return f"The database did not answer within {_PROBE_SECONDS:g} s."
 
     def problems(self) -> list[str]:
-        """Return settings that risk the loss or exposure of data, and problems of the standby and the replica."""
-        self.not_ready(try_commit=True)
+        """Return settings that risk the loss or exposure of data, and problems of the database, standby and replica."""
+        not_ready = self.not_ready(try_commit=True)
         if self._replica is not None:
             self.in_snapshot(lambda: self.read(lambda con: None))
-        others = (self.commits.problem, self._replica and self._replica.problem)
+        if self.read_only is not None:
+            not_ready = f"{self.name} can only be read: {self.read_only}. Upgrade this mcp-memory."
+        others = (not_ready, self.commits.problem, self._replica and self._replica.problem)
         return [*self._setting_problems, *(problem for problem in others if problem)]
 
     def notifications(self, heard: Callable[[], None]) -> Notifications:

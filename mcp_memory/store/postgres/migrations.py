@@ -81,6 +81,14 @@ def _add_quotas(con: Connection) -> None:
     con.execute("SELECT keep_to_space('quota')")
 
 
+def _list_atoms(con: Connection) -> None:
+    run_statements(con, schema.LISTED_ATOMS)
+
+
+def _drop_atom_open(con: Connection) -> None:
+    con.execute("DROP INDEX IF EXISTS atom_open")
+
+
 STEPS: list[Step] = [
     Step(name="0001-baseline", expand=create_tables),
     Step(name="0002-keyed-identifiers", expand=_key_identifiers, backfill=_key_late_identifiers),
@@ -88,8 +96,9 @@ STEPS: list[Step] = [
     Step(name="0004-projects", expand=_add_projects),
     Step(name="0005-proofs", expand=row_security.expand, contract=row_security.contract),
     Step(name="0006-quotas", expand=_add_quotas),
+    Step(name="0007-listed-atoms", expand=_list_atoms, contract=_drop_atom_open),
     Step(
-        name="0007-term-segments",
+        name="0008-term-segments",
         expand=term_segments.expand,
         backfill=term_segments.backfill,
         contract=term_segments.contract,

@@ -1,6 +1,6 @@
 """The word index: for each row the keys of its terms, which `term_segments` groups by key and `term_rows` reads.
 
-A key is the 64-bit hash of a space, a block of its rows, and a term. The block is in it because programs of schema 6
+A key is the 64-bit hash of a space, a block of its rows, and a term. The block is in it because programs of schema 7
 and older search by a GIN index over all keys, until the schema is contracted.
 """
 

@@ -307,14 +307,15 @@ def _listed(tx: Transaction, lists: Sequence[_List]) -> Iterable[tuple[int, ...]
 
     def read(new_lists: Sequence[_List]) -> dict[_List, tuple[int, ...]]:
         selects, values = zip(*(_select_list(tx, place, one) for place, one in enumerate(new_lists)), strict=True)
-        rows = sorted(tx.all(" UNION ALL ".join(selects), *(value for some in values for value in some)))
+        rows = tx.all(" UNION ALL ".join(selects), *(value for some in values for value in some))
+        rows.sort(key=lambda row: (-row[1], row[2]))
         return {one: tuple(number for of, _, number in rows if of == place) for place, one in enumerate(new_lists)}
 
     return tx.once("atom list", lists, read).values()
 
 
 def _select_list(tx: Transaction, place: int, wanted: _List) -> tuple[str, list[Value]]:
-    """Return a query for the atoms of a list: rows of the list's `place`, their own places in it, and their numbers."""
+    """Return a query for the atoms of a list: rows of the list's `place`, the ranks of the atoms, and their numbers."""
     filters, after, limit = wanted
     condition, values = where(tx, "atom", filters)
     rank = "CASE WHEN r.priority < 0 THEN 1000 ELSE r.priority END"
@@ -324,8 +325,7 @@ def _select_list(tx: Transaction, place: int, wanted: _List) -> tuple[str, list[
             " FROM atom WHERE space = :space AND id = ?)"
         )
         values.append(number_of(after, "a"))
-    order = f"ORDER BY {rank} DESC, r.id"
-    sql = f"SELECT {place}, row_number() OVER ({order}), r.id FROM atom r WHERE {condition} {order} LIMIT ?"
+    sql = f"SELECT {place}, {rank} AS rank, r.id FROM atom r WHERE {condition} ORDER BY rank DESC, r.id LIMIT ?"
     return f"SELECT * FROM ({sql}) list{place}", [*values, limit]
 
 

@@ -60,6 +60,8 @@ def where(tx: Transaction, layer: Layer, filters: Filters) -> tuple[str, list[Va
             add("r.kind = ?", filters.kind)
         if not filters.sentences:
             add("r.reader IS NULL")
+        if filters.least_priority is not None:
+            add("(r.priority < 0 OR r.priority >= ?)", filters.least_priority)
         if filters.label is not None:
             add("r.label = ?", filters.label)
         if filters.entity is not None:

@@ -310,7 +310,14 @@ QUOTAS = """
 """
 """How much a space may store or use in a `month`, and has used; see `quota_rows`. Each engine adds its triggers."""
 
-TABLES = (*BASELINE, *RECALLS, CACHED_TOKENS, *LABELS, PROJECTS, QUOTAS)
+LISTED_ATOMS = (
+    """
+    CREATE INDEX atom_listed ON atom (space, kind, priority, id, valid_to, valid_from, reader) WHERE tombstone IS NULL;
+""",
+)
+"""The index by which atoms of a kind are filtered and listed without their rows. It replaces `atom_open`."""
+
+TABLES = (*BASELINE, *RECALLS, CACHED_TOKENS, *LABELS, PROJECTS, QUOTAS, *LISTED_ATOMS)
 
 
 def statements(of: tuple[str, ...] = TABLES) -> Iterator[str]:

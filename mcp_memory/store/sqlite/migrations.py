@@ -145,6 +145,12 @@ def _quotas(con: apsw.Connection) -> None:
     con.execute(_QUOTA_TRIGGERS)
 
 
+def _listed_atoms(con: apsw.Connection) -> None:
+    for statement in schema.statements(schema.LISTED_ATOMS):
+        con.execute(statement)
+    con.execute("DROP INDEX IF EXISTS atom_open")
+
+
 SCHEMA: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0001-baseline", _baseline),
     ("0002-recalls", _recalls),
@@ -155,6 +161,7 @@ SCHEMA: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0007-vector-blocks", vec0_tables.to_blocks),
     ("0008-projects", _projects),
     ("0009-quotas", _quotas),
+    ("0010-listed-atoms", _listed_atoms),
 ]
 
 

@@ -151,13 +151,7 @@ class SQLiteStore:
         return hits
 
     def nearest_to_each(self, space: str, layer: Layer, queries: Sequence[NearestQuery]) -> list[list[Scored]]:
-        def nearest(tx: SqliteTransaction) -> list[list[Scored]]:
-            return [
-                vectors.nearest(tx, layer, of, filters=filters, limit=limit, outlines=self._outlines)
-                for of, filters, limit in queries
-            ]
-
-        return self.read(space, nearest)
+        return self.read(space, vectors.nearest_to_each, layer, queries, outlines=self._outlines)
 
     def vectors_of(
         self, space: str, layer: Layer, ids: Sequence[str], identity: str

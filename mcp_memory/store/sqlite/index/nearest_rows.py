@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import apsw
@@ -18,11 +19,16 @@ _ROUNDING = 1e-4  # more than the products of int8 vectors can be off in a cosin
 
 
 class Best:
-    """The best rows of all that were added, by their cosines to the query."""
+    """The best rows of all that were added, by their cosines to the query.
 
-    def __init__(self, query: NDArray[np.float32], limit: int) -> None:
+    `allowed` has for each row from 0 on whether it may be returned; None allows all.
+    """
+
+    def __init__(self, query: NDArray[np.float32], limit: int, allowed: NDArray[np.bool_] | None = None) -> None:
         import numpy as np
 
+        self.allowed = allowed
+        self.dimensions = len(query)
         self._query = unit(query)
         self._parts = _int8_parts(self._query)
         self._limit = limit
@@ -82,20 +88,22 @@ def _int8_parts(query: NDArray[np.float64]) -> list[tuple[float, NDArray[np.int8
     return parts
 
 
-def nearest(
-    con: apsw.Connection,
-    table: str,
-    space: int,
-    query: NDArray[np.float32],
-    *,
-    allowed: NDArray[np.bool_] | None,
-    limit: int,
-) -> list[tuple[int, float]]:
-    """Return (row, cosine) of the nearest rows of a space in a table of `vector_blocks`, best first.
+def find(con: apsw.Connection, table: str, space: int, queries: Sequence[Best]) -> None:
+    """Add the rows of a space in a table of `vector_blocks` to each of these queries, which have equal dimensions."""
+    allowed = queries[0].allowed
+    for query in queries[1:]:
+        allowed = _either(allowed, query.allowed)
+    for numbers, rows in vector_blocks.scan(con, table, space, queries[0].dimensions, allowed=allowed):
+        for query in queries:
+            own = numbers if query.allowed is allowed else vector_blocks.allowed_of(numbers, query.allowed)
+            query.add(own, rows)
 
-    `allowed` has for each row from 0 on whether it may be returned; None allows all.
-    """
-    best = Best(query, limit)
-    for numbers, rows in vector_blocks.scan(con, table, space, len(query), allowed=allowed):
-        best.add(numbers, rows)
-    return best.results()
+
+def _either(some: NDArray[np.bool_] | None, others: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
+    """Return which rows one of two filters allows."""
+    if some is None or others is None or some is others:
+        return None if some is None or others is None else some
+    shorter, longer = sorted((some, others), key=len)
+    either = longer.copy()
+    either[: len(shorter)] |= shorter
+    return either

@@ -139,11 +139,19 @@ def _places(
     ids = np.array([id for id, _ in listed], np.int64)
     present = np.frombuffer(b"".join(flags for _, flags in listed), np.int8).reshape(-1, ROWS)
     numbers = ((ids & ID_MASK)[:, None] * ROWS + np.arange(ROWS)) * present
-    if allowed is not None:
-        in_range = np.where(numbers < len(allowed), numbers, 0)
-        numbers = np.where(allowed[in_range], in_range, 0)
+    numbers = allowed_of(numbers, allowed)
     used = numbers.any(axis=1)
     return ids[used].tolist(), numbers[used]
+
+
+def allowed_of(numbers: NDArray[np.int64], allowed: NDArray[np.bool_] | None) -> NDArray[np.int64]:
+    """Return row numbers, with 0 in place of those that are not allowed; None allows all."""
+    import numpy as np
+
+    if allowed is None:
+        return numbers
+    in_range = np.where(numbers < len(allowed), numbers, 0)
+    return np.where(allowed[in_range], in_range, 0)
 
 
 def _by_block(space: int, numbers: Iterable[int]) -> list[tuple[int, list[int]]]:

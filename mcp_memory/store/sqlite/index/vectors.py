@@ -19,7 +19,7 @@ from mcp_memory.store.sqlite.index import nearest_rows, vector_blocks
 from mcp_memory.store.sqlite.index.outlines import Outlines
 from mcp_memory.store.sqlite.index.rowids import connection_of
 from mcp_memory.store.stored_vectors import EMBEDDED_LAYERS, by_layer, normalise, other_dimensions, quantise
-from mcp_memory.store.values import Filters, Layer, Scored, VectorIndex, Vectors
+from mcp_memory.store.values import Filters, Layer, NearestQuery, Scored, VectorIndex, Vectors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -107,20 +107,26 @@ def delete(con: apsw.Connection, layer: Layer, space: int, numbers: Sequence[int
         vector_blocks.erase(con, _table(layer, index), space, numbers, dimensions)
 
 
-def nearest(
-    tx: Transaction, layer: Layer, query: Vectors, *, filters: Filters, limit: int, outlines: Outlines
-) -> list[Scored]:
-    """See `Store.nearest`. `outlines` is the cache of the store."""
-    index = tx.get(  # a model that changed behind its name is near to nothing that it embedded before
-        "SELECT id FROM vector_index WHERE identity = ? AND dimensions = ?", query.identity, query.data.shape[1]
-    )
-    if not tx.space or index is None or not query.data.any():
-        return []
-    allowed = _allowed_rows(tx, layer, filters, outlines)
-    hits = nearest_rows.nearest(
-        connection_of(tx), _table(layer, index), tx.space, query.data[0], allowed=allowed, limit=limit
-    )
-    return [Scored(id=f"{layer[0]}{row}", score=cosine) for row, cosine in hits]
+def nearest_to_each(
+    tx: Transaction, layer: Layer, queries: Sequence[NearestQuery], *, outlines: Outlines
+) -> list[list[Scored]]:
+    """See `Store.nearest_to_each`. `outlines` is the cache of the store. The vectors of a model are read once."""
+    if not tx.space:
+        return [[] for _ in queries]
+    allowed = {filters: _allowed_rows(tx, layer, filters, outlines) for _, filters, _ in queries}
+    found: list[list[Scored]] = [[] for _ in queries]
+    by_model: dict[tuple[str, int], dict[int, nearest_rows.Best]] = {}
+    for place, (vectors, filters, limit) in enumerate(queries):
+        if vectors.data.any():
+            model = vectors.identity, vectors.data.shape[1]
+            by_model.setdefault(model, {})[place] = nearest_rows.Best(vectors.data[0], limit, allowed[filters])
+    for model, asked in by_model.items():  # a model that changed behind its name is near to nothing it embedded before
+        index = tx.get("SELECT id FROM vector_index WHERE identity = ? AND dimensions = ?", *model)
+        if index is not None:
+            nearest_rows.find(connection_of(tx), _table(layer, index), tx.space, list(asked.values()))
+        for place, best in asked.items():
+            found[place] = [Scored(id=f"{layer[0]}{row}", score=cosine) for row, cosine in best.results()]
+    return found
 
 
 def of_rows(tx: Transaction, layer: Layer, ids: Sequence[str], identity: str) -> dict[str, NDArray[np.float32]]:
