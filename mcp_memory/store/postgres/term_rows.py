@@ -42,7 +42,6 @@ def with_all(tx: Transaction, layer: Layer, query_terms: Sequence[str]) -> list[
     """Return the rows of a space that have all of these terms, in ascending order."""
     import numpy as np
 
-    forbid_scans(tx)
     rows = _rows_with(tx, layer, list(dict.fromkeys(query_terms)))
     return reduce(np.intersect1d, rows).tolist() if rows else []
 
