@@ -251,7 +251,7 @@ class PostgresStore:
         stale_layer = self.read_home(terms.outdated_layer)
         if stale_layer is not None:
             space, layer = stale_layer
-            self.write(space, terms.renew, layer, limit=limit)
+            self.write(space, _renew_terms, layer, limit=limit)
             return True
         return self.write_home(vectors.move, limit=limit) or self._object_upkeep.step()
 
@@ -308,3 +308,8 @@ class PostgresStore:
     @property
     def read_only(self) -> str | None:
         return self._db.read_only
+
+
+def _renew_terms(tx: PostgresTransaction, layer: Layer, *, limit: int) -> None:
+    terms.renew(tx, layer, limit=limit)
+    tx.unmerged.add(layer)

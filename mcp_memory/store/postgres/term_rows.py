@@ -19,11 +19,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from mcp_memory.store.postgres.transaction import PostgresTransaction
-
 
 def read(
-    tx: PostgresTransaction,
+    tx: Transaction,
     layer: Layer,
     query_terms: Sequence[str],
     *,
@@ -49,7 +47,7 @@ def with_all(tx: Transaction, layer: Layer, query_terms: Sequence[str]) -> list[
 class SegmentRows:
     """`sql.postings.TermRows` over the segments."""
 
-    def __init__(self, tx: PostgresTransaction, layer: Layer, filters: Filters) -> None:
+    def __init__(self, tx: Transaction, layer: Layer, filters: Filters) -> None:
         self._tx = tx
         self._layer: Layer = layer
         self.plain = is_plain(layer, filters)

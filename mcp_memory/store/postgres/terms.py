@@ -9,16 +9,12 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
-from typing import TYPE_CHECKING
 
 from mcp_memory.language.words import TERMS_VERSION
 from mcp_memory.store.postgres.connection import Binary
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction
 from mcp_memory.store.sql.word_index import INDEXED_COLUMNS, terms_of_row
 from mcp_memory.store.values import Layer
-
-if TYPE_CHECKING:
-    from mcp_memory.store.postgres.transaction import PostgresTransaction
 
 _BIGINT = 20  # the number of this type in every database
 BLOCK = 32_768
@@ -91,7 +87,7 @@ def outdated_layer(tx: HomeTransaction) -> tuple[str, Layer] | None:
     return None
 
 
-def renew(tx: PostgresTransaction, layer: Layer, *, limit: int) -> None:
+def renew(tx: Transaction, layer: Layer, *, limit: int) -> None:
     """Reindex up to `limit` rows with terms of an earlier version, newest first.
 
     The rows are chosen with the space locked, so servers that do this at the same time choose different rows.
@@ -105,4 +101,3 @@ def renew(tx: PostgresTransaction, layer: Layer, *, limit: int) -> None:
         numbers,
     )
     put(tx, layer, [(number, terms_of_row(layer, *row)) for number, *row in rows])
-    tx.unmerged.add(layer)
