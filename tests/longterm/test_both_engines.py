@@ -15,7 +15,7 @@ from mcp_memory.longterm.search.query import parse_query
 from mcp_memory.longterm.search.ranking import SIGNALS
 from mcp_memory.longterm.search.search import Search
 from mcp_memory.models.embed.bundled import IDENTITY, STATIC_DIMENSIONS
-from mcp_memory.store.postgres import term_rows, terms
+from mcp_memory.store.postgres import term_rows, term_segments, terms
 from mcp_memory.store.postgres.store import open_store as open_postgres
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sql import postings, tombstone_rows, turn_rows
@@ -82,6 +82,8 @@ def converse(store: Store) -> None:
             [("me", turn.id) for turn in rows], embedded(*(with_speaker(t.content, t.name) for t in rows))
         )
         store.write("me", tombstone_rows.forget, [turn.id for turn in rows[::9]], reason="wrong", now=at)
+        for _ in range(rng.randint(0, 8)):
+            store.maintain_indexes(limit=20)
     store.write("other", turn_rows.append, "talk", turn_rows.prepare([said(rng) for _ in range(9)]), now=NOW)
 
 
@@ -94,6 +96,7 @@ def stores(
     with pytest.MonkeyPatch.context() as patch:
         if request.param != "no common terms":  # as a space of a million turns has them
             patch.setattr(terms, "BLOCK", 64)
+            patch.setattr(term_segments, "SIZES", (64, 16, 4))
             for module in (postings, term_rows, sqlite_term_rows):
                 patch.setattr(module, "COMMON", 50)
         opened: list[Store] = [open_store(folder / "home"), open_postgres(url)]

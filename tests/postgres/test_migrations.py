@@ -133,6 +133,7 @@ def test_servers_that_start_at_once_run_each_step_once(postgres: PostgresServer)
         ("0005-proofs", 5, 5),
         ("0006-quotas", 1, 1),
         ("0007-listed-atoms", 7, 7),
+        ("0008-term-segments", 8, 8),
         ("0009-titles", 1, 1),
     ]
     postgres.drop_database(url)

@@ -15,13 +15,12 @@ from psycopg.pq import TransactionStatus
 
 from mcp_memory.core.errors import NewerHome, Refused, StoreUnavailable
 from mcp_memory.core.types import NewTurn
-from mcp_memory.store.postgres import migrations
+from mcp_memory.store.postgres import migrations, term_segments
 from mcp_memory.store.postgres.access import (
     NOT_ENTERED,
     WRONG_PROOF,
     Access,
     enter,
-    enter_as_owner,
     give_access,
     key_of,
 )
@@ -48,8 +47,9 @@ OPEN = {
 
 
 @pytest.fixture
-def store(url: str) -> Iterator[PostgresStore]:
+def store(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[PostgresStore]:
     """A memory with rows of anna and ben in most tables, opened as the user `server`."""
+    monkeypatch.setattr(term_segments, "SIZES", (2,))
     opened = open_store(as_server(url), key=KEY)
     embedder = HashEmbedder()
     for space in ("anna", "ben"):
@@ -72,6 +72,8 @@ def store(url: str) -> Iterator[PostgresStore]:
         opened.write_home(home_rows.add_token, token)
     opened.write_home(home_rows.pause, "none of your business", now=NOON)
     opened.write_home(queues.open_queue, "distil")
+    while opened.maintain_indexes(limit=9):
+        pass
     yield opened
     opened.close()
 
@@ -167,8 +169,7 @@ def test_every_table_has_row_security_but_those_that_are_named_here(store: Postg
         ).fetchall()
     assert unguarded == {*OPEN}
     assert [table for table, condition in policies if "current_space()" not in condition] == []
-    # The owner reads hashed terms in functions, which check the space.
-    assert sorted(name for (name,) in own) == ["atom_terms", "chunk_terms", "turn_terms"]
+    assert own == []
 
 
 def test_a_proof_for_a_space_reaches_the_rows_of_this_space_alone(store: PostgresStore, url: str) -> None:
@@ -194,7 +195,9 @@ def test_a_proof_for_all_spaces_reaches_all_rows_but_the_keys(store: PostgresSto
     with raw(url) as con:
         entered(con, None)
         assert rows(con, "SELECT name FROM space ORDER BY id") == [("anna",), ("ben",)]
-        assert {"turn", "object", "token", "pause", "turn_terms", "turn_vec_1", "home"} < reached(con).keys()
+        assert {"turn", "object", "token", "pause", "turn_terms", "term_segment", "turn_vec_1", "home"} < reached(
+            con
+        ).keys()
         assert {"server_key", "signing_key"} & reached(con).keys() == set()
 
 
@@ -207,7 +210,7 @@ def test_without_a_proof_raw_sql_reaches_nothing(store: PostgresStore, url: str,
         if setting is not None:
             con.execute("SELECT set_config('mcp_memory.space', %s, false)", (setting,))
         assert reached(con).keys() <= {*OPEN}
-        for table in ("session", "token", "space", "turn_terms", "signing_key", "server_key"):
+        for table in ("session", "token", "space", "turn_terms", "term_segment", "signing_key", "server_key"):
             assert rows(con, f"INSERT INTO {table} SELECT * FROM {table}") == []
 
 
@@ -287,22 +290,17 @@ VALUES: dict[str, list[object]] = {
     "integer": [256, -1, None],
     "text": ["ben", "turn_vec_1", "token", "server_key", "2", None],
     "bytea": [b"", None],
-    "bigint[]": [[], None],
 }
 
 
 def test_no_function_of_ours_reaches_another_space_or_changes_a_table(store: PostgresStore, url: str) -> None:
-    keys = {
-        table: as_administrator(url, f"SELECT keys FROM {table} WHERE space = {numbers(url)['ben']}")
-        for table in ("turn_terms", "atom_terms")
-    }
     ours = as_administrator(
         url,
         "SELECT p.oid::regproc::text, proargtypes::regtype[]::text[] FROM pg_proc p WHERE prorettype <> 'trigger'::regtype"
         " AND pronamespace = 'public'::regnamespace AND prokind = 'f'"
         " AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e')",
     )
-    assert {"enter_space", "current_space", "turn_rows_with", "drop_vector_tables"} <= {name for name, _ in ours}
+    assert {"enter_space", "current_space", "drop_vector_tables"} <= {name for name, _ in ours}
     before = (
         as_administrator(url, "SELECT count(*) FROM pg_class"),
         as_administrator(url, "SELECT count(*) FROM pg_policy"),
@@ -323,10 +321,6 @@ def test_no_function_of_ours_reaches_another_space_or_changes_a_table(store: Pos
                     except psycopg.Error:
                         pass
                     assert reached(con) == visible, (name, given)
-            for table, of_ben in keys.items():
-                for (terms,) in of_ben:
-                    for key in terms:
-                        assert rows(con, f"SELECT {table}_with(ARRAY[%s])".replace("terms", "rows"), key) == []
             con.commit()
     assert before == (
         as_administrator(url, "SELECT count(*) FROM pg_class"),
@@ -430,16 +424,6 @@ def test_locks_reveal_no_row(store: PostgresStore, url: str) -> None:
         con.execute("LOCK TABLE turn IN EXCLUSIVE MODE")
         con.execute("SELECT pg_advisory_xact_lock(1)")
         assert reached(con).keys() <= {*OPEN}
-
-
-def test_words_are_found_by_the_index_of_their_keys(store: PostgresStore, url: str) -> None:
-    ((definition,),) = as_administrator(url, "SELECT pg_get_function_sqlbody('turn_rows_with'::regproc)")
-    query = definition.partition("SELECT")[2].rpartition(";")[0].replace("turn_rows_with.wanted", "ARRAY[7::bigint]")
-    with raw(url, "owner") as con:
-        enter_as_owner(con, "anna")
-        con.execute("SET LOCAL enable_seqscan = off")
-        plan = con.execute(f"EXPLAIN SELECT {query}".replace("wanted", "ARRAY[7::bigint]").encode()).fetchall()
-    assert any("Bitmap Index Scan on turn_terms_keys" in line for (line,) in plan), plan
 
 
 # --- keys and versions ------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ import psycopg
 from psycopg import errors, sql
 
 from mcp_memory.core.errors import InvalidInput, NewerHome, Refused, StoreUnavailable
-from mcp_memory.store.postgres import row_security
+from mcp_memory.store.postgres import row_security, term_segments
 from mcp_memory.store.postgres.access import enter_as_owner
 from mcp_memory.store.postgres.connection import PostgresConnection
 from mcp_memory.store.postgres.deadlines import lift_deadlines
@@ -101,6 +101,12 @@ STEPS: list[Step] = [
     Step(name="0005-proofs", expand=row_security.expand, contract=row_security.contract),
     Step(name="0006-quotas", expand=_add_quotas),
     Step(name="0007-listed-atoms", expand=_list_atoms, contract=_drop_atom_open),
+    Step(
+        name="0008-term-segments",
+        expand=term_segments.expand,
+        backfill=term_segments.backfill,
+        contract=term_segments.contract,
+    ),
     Step(name="0009-titles", expand=_list_conversations),
 ]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 import psycopg
 
 from mcp_memory.store.forgetting import Purge, Purged
-from mcp_memory.store.postgres import term_rows, terms, vectors
+from mcp_memory.store.postgres import term_rows, term_segments, terms, vectors
 from mcp_memory.store.postgres.clock import DatabaseClock
 from mcp_memory.store.postgres.database import CALL_SECONDS, PostgresDatabase
 from mcp_memory.store.postgres.deadlines import allow_long_answers
@@ -115,6 +115,7 @@ class PostgresStore:
         self._common = CommonTerms()
         self._turns = Turns()
         self._counts = RowCounts()
+        self._unmerged = term_segments.Unmerged()
         self._notifications: Notifications | None = None
 
     def close(self) -> None:
@@ -179,6 +180,7 @@ class PostgresStore:
             self._notifications.send()
         if tx.has_removed:
             self._object_upkeep.delete_of(tx.space)
+        self._unmerged.note((tx.space, layer) for layer in tx.unmerged)
         return result
 
     def read_home(self, work: Callable[Concatenate[HomeTransaction, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -254,12 +256,23 @@ class PostgresStore:
         self.write_home(vectors.drop, identity)
 
     def maintain_indexes(self, *, limit: int) -> bool:
+        if self._merge_terms():
+            return True
         stale_layer = self.read_home(terms.outdated_layer)
         if stale_layer is not None:
             space, layer = stale_layer
-            self.write(space, terms.renew, layer, limit=limit)
+            self.write(space, _renew_terms, layer, limit=limit)
             return True
         return self.write_home(vectors.move, limit=limit) or self._object_upkeep.step()
+
+    def _merge_terms(self) -> bool:
+        if self._unmerged.is_scan_due():
+            self._unmerged.note(self.read_home(term_segments.unmerged))
+        while (of_space := self._unmerged.pop()) is not None:
+            if self.write_home(term_segments.merge, *of_space):
+                self._unmerged.note([of_space])
+                return True
+        return False
 
     # purging
 
@@ -309,3 +322,8 @@ class PostgresStore:
     @property
     def read_only(self) -> str | None:
         return self._db.read_only
+
+
+def _renew_terms(tx: PostgresTransaction, layer: Layer, *, limit: int) -> None:
+    terms.renew(tx, layer, limit=limit)
+    tx.unmerged.add(layer)

@@ -1,9 +1,7 @@
-"""The word index: for each row the 64-bit hashes of its terms, with a GIN index over them.
+"""The word index: for each row the keys of its terms, which `term_segments` groups by key and `term_rows` reads.
 
-A key is the hash of a space, a block of its rows, and a term. As it includes the space, the index needs no condition on
-the space, with which the planner would take the wrong index (20 to 70 times as slow). As it includes the block, the
-newest rows of a common term can be read without its older rows; GIN would return all rows of a key, in the order of
-their place on disk.
+A key is the 64-bit hash of a space, a block of its rows, and a term. The block is in it because programs of schema 7
+and older search by a GIN index over all keys, until the schema is contracted.
 """
 
 from __future__ import annotations
@@ -13,22 +11,22 @@ from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 
 from mcp_memory.language.words import TERMS_VERSION
-from mcp_memory.store.postgres.connection import Binary, connection_of
+from mcp_memory.store.postgres.connection import Binary
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction
 from mcp_memory.store.sql.word_index import INDEXED_COLUMNS, terms_of_row
 from mcp_memory.store.values import Layer
 
 _BIGINT = 20  # the number of this type in every database
 BLOCK = 32_768
-"""Rows of a block. A search reads a key for each term and block, and all rows of a common term in the newest block."""
+"""Row numbers of a block: a multiple of the sizes of segments, so that the terms of a segment have one key each."""
 
 _RENEWED: tuple[Layer, ...] = ("atom", "turn")
 """The layers that `renew` reindexes; `put_chunks` indexes results again."""
 
 
 def keys_in_blocks(space: int, term: str, newest: int) -> list[int]:
-    """Return the key of a term in each block up to the block of the row `newest`, newest block first."""
-    blocks = range(newest // BLOCK, -1, -1)
+    """Return the key of a term in each block up to the block of the row `newest`, oldest block first."""
+    blocks = range(newest // BLOCK + 1)
     return [int.from_bytes(_keys(space, block, [term])[0], "big", signed=True) for block in blocks]
 
 
@@ -63,22 +61,7 @@ def put(tx: Transaction, layer: Layer, rows: Sequence[tuple[int, Sequence[str] |
 
 
 def delete(tx: Transaction, layer: Layer, numbers: Sequence[int]) -> None:
-    tx.many(f"DELETE FROM {layer}_terms WHERE space = :space AND id = ?", [(number,) for number in numbers])
-
-
-def with_all(tx: Transaction, layer: Layer, query_terms: Sequence[str]) -> list[int]:
-    """Return the rows of a space that have all of these terms."""
-    last = tx.newest(layer)
-    of_blocks = zip(*(keys_in_blocks(tx.space, term, last) for term in query_terms), strict=True)
-    rows = (
-        connection_of(tx)
-        .execute(
-            f"SELECT w.id FROM unnest(%s::text[]) block (keys), {layer}_rows_with(block.keys::bigint[]) w (id)",
-            ([array_of(keys) for keys in of_blocks],),
-        )
-        .fetchall()
-    )
-    return sorted(id for (id,) in rows)
+    tx.run_among(f"DELETE FROM {layer}_terms WHERE space = :space AND id IN ({{}})", numbers)
 
 
 def array_of(keys: Iterable[int]) -> str:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import psycopg
 
 from mcp_memory.core.errors import StoreUnavailable
-from mcp_memory.store.postgres import access, terms, vectors
+from mcp_memory.store.postgres import access, term_rows, terms, vectors
 from mcp_memory.store.postgres.connection import NO_SCANS, PostgresConnection, cache_of
 from mcp_memory.store.postgres.objects import Part, Uploads
+from mcp_memory.store.postgres.term_segments import completes_range
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, Value
 from mcp_memory.store.values import Layer, Vectors
 
@@ -42,7 +43,8 @@ class PostgresTransaction(Transaction):
     With `writing`, it locks the row of the space. `epoch` is the start of the sequence numbers of changes, taken from
     the timeline of the server. A standby that was promoted without the last commits of its primary has a higher
     timeline, so no number is used twice. `is_touched` is True once a change is recorded. `has_removed` is True once
-    results are deleted, whose bytes in a bucket must be deleted after the commit.
+    results are deleted, whose bytes in a bucket must be deleted after the commit. `unmerged` are the layers whose terms
+    can be merged after it.
     """
 
     epoch = "(('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::bigint << 40)"
@@ -66,6 +68,7 @@ class PostgresTransaction(Transaction):
             spaces[space] = self.space
         self.files = SpaceObjects(self, uploads)
         self.index = SpaceKeys(self)
+        self.unmerged = set[Layer]()
 
     def _number(self) -> int:
         """Return the number that the database has for the space; 0 if it does not exist."""
@@ -209,6 +212,8 @@ class SpaceKeys:
 
     def put_terms(self, layer: Layer, rows: Sequence[tuple[int, Sequence[str] | None]]) -> None:
         terms.put(self._tx, layer, rows)
+        if completes_range([number for number, _ in rows]):
+            self._tx.unmerged.add(layer)
 
     def put_vectors(
         self, layer: Layer, numbers: Sequence[int], new: Vectors, *, rows: Sequence[int] | None = None
@@ -222,10 +227,11 @@ class SpaceKeys:
         return vectors.read_stored(self._tx, layer, numbers, identity)
 
     def with_all_terms(self, layer: Layer, query_terms: Sequence[str]) -> list[int]:
-        return terms.with_all(self._tx, layer, query_terms)
+        return term_rows.with_all(self._tx, layer, query_terms)
 
     def remove(self, layer: Layer, numbers: Sequence[int]) -> None:
         terms.delete(self._tx, layer, numbers)
+        self._tx.unmerged.add(layer)
         if layer != "chunk":
             vectors.delete(self._tx, layer, numbers)
 
