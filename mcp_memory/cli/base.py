@@ -259,7 +259,12 @@ def progress_bars(what: str = "") -> Generator[Callable[[str, int, int], None]]:
 
 def memory_options(command: Command) -> Command:
     """Add the options that choose a memory; they work before and after the command's name."""
-    return home_option(_STORE(_SERVER(_SPACE(_PERSONAL(command)))))
+    return place_options(_SPACE(_PERSONAL(command)))
+
+
+def place_options(command: Command) -> Command:
+    """Add the options that say where a memory is, for commands on all its spaces."""
+    return home_option(_STORE(_SERVER(command)))
 
 
 def parse_duration(text: str, option: str) -> timedelta:
@@ -326,10 +331,8 @@ def existing_memory_settings() -> Settings:
         if problem := why_unwritable(chosen.home):
             raise StoreUnavailable(f"No memory can be made at {chosen.home}: {problem}. {_GIVE_RIGHT}")
         nothing = f"{NOTHING_YET.format(home=chosen.home)}{_describe_foreign_files(chosen.home)}"
-        elsewhere = [
-            f"Clients here use the memory of {url}: mcp-memory status --server {url}"
-            for url in known_servers(chosen.home)
-        ]
+        servers = [f"mcp-memory status --server {url}" for url in known_servers(chosen.home)]
+        elsewhere = ["Clients here use the memory of a server:", *servers, ""] if servers else []
         raise NothingStored("\n".join([nothing, *elsewhere, FIRST_STEPS]))
     return chosen
 

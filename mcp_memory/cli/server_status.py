@@ -11,8 +11,7 @@ import anyio
 
 from mcp_memory import __version__
 from mcp_memory.cli.check import Check
-from mcp_memory.cli.status import quotas_text
-from mcp_memory.cli.terminal import plural
+from mcp_memory.cli.terminal import plural, quotas_text
 from mcp_memory.core.errors import McpMemoryError
 from mcp_memory.core.rights import includes
 from mcp_memory.integrations.hooks.daemon_files import waiting_logs

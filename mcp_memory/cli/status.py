@@ -36,6 +36,7 @@ from mcp_memory.cli.terminal import (
     model_name,
     one_line,
     plural,
+    quotas_text,
     suggest_names,
     wrap,
 )
@@ -280,20 +281,6 @@ def _retention(policies: list[dict[str, Any]]) -> str:
         )
     first = min(policy["next_run"] for policy in policies)
     return f"{'; '.join(rules)}; next run {_local_minute(first)}, if a server is open"
-
-
-def quotas_text(quotas: list[dict[str, Any]]) -> str:
-    """Return the quotas of a space as text, separated by commas."""
-    return ", ".join(quota_text(**quota) for quota in quotas)
-
-
-def quota_text(what: str, most: int, used: int) -> str:
-    """Return a quota as text, such as `950 of 1,000 turns`."""
-    if what == "cost":
-        return f"${used / 1_000_000:,.2f} of ${most / 1_000_000:,.2f} this month"
-    if what == "bytes":
-        return f"{format_bytes(used)} of {format_bytes(most)}"
-    return f"{used:,} of {most:,} {what}{' this month' if what == 'tokens' else ''}"
 
 
 def _local_minute(moment: str) -> str:

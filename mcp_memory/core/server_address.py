@@ -124,6 +124,10 @@ class ServerAccess:
         return self.address.token_file(self.home)
 
     @property
+    def has_token(self) -> bool:
+        return bool(self.given_token) or self.token_file.exists()
+
+    @property
     def target(self) -> str:
         """The path of requests, with the spaces."""
         spaces = {SPACE_PARAMETER: self.space, PERSONAL_PARAMETER: self.personal_space}

@@ -29,6 +29,21 @@ def test_a_token_is_printed_once_and_its_home_made(run: Run, home: Path) -> None
     assert not any(text.split("_", 2)[2].encode() in path.read_bytes() for path in home.rglob("*") if path.is_file())
 
 
+def test_a_token_for_a_space_without_contents_says_so(run: Run, home: Path) -> None:
+    run("space", "create", "work", home=home)
+    made = run("token", "create", "--name", "laptop", "--space", "work", "--space", "wrok", home=home)
+    assert made.stderr.endswith("Nothing is stored in wrok yet.\n")
+    again = run("token", "create", "--name", "phone", "--space", "work", home=home)
+    assert again.stderr.endswith("It is not shown again.\n")
+
+
+def test_a_list_that_is_too_wide_has_a_line_for_each_value(run: Run, home: Path) -> None:
+    run("token", "create", "--name", "a laptop with a long name in Bergen", home=home)
+    lines = run("token", "list", home=home).stdout.splitlines()
+    assert lines[1].split() == ["NAME", "a", "laptop", "with", "a", "long", "name", "in", "Bergen"]
+    assert max(map(len, lines)) <= 80
+
+
 def test_a_revoked_token_says_so_and_its_name_is_free_again(run: Run, home: Path) -> None:
     for _ in range(2):
         assert run("token", "create", "--name", "ci", "--expires", "90d", home=home).exit_code == 0

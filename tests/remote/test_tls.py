@@ -47,7 +47,7 @@ def test_a_laptop_uses_a_server_behind_the_shipped_balancer_with_tls(
                 on_laptop(home, url, token, lambda memory: memory.undistilled())
             monkeypatch.setenv("SSL_CERT_FILE", str(authority))
             stored = on_laptop(home, url, token, lambda memory: memory.record_turns([SAID]))
-            with pytest.raises(ServerRefused, match="certificate is not valid for '127.0.0.1'. If"):
+            with pytest.raises(ServerRefused, match=r"certificate is not valid for '127\.0\.0\.1'\. If"):
                 on_laptop(home, f"{address}/mcp", token, lambda memory: memory.undistilled())
             transport = httpx2.HTTPTransport(verify=False, local_address="127.0.0.5")
             with httpx2.Client(transport=transport, headers={"Authorization": "Bearer mcm_0_wrong"}) as client:
