@@ -225,14 +225,22 @@ def candidates(store: Store, space: str, *, at: datetime | None = None) -> Itera
     takes most of the time, and a page has room for few statements.
     """
     first = store.read(space, atom_rows.list_atoms, filters=Filters(unheld=True), limit=_FIRST)
-    newest = newest_statements(store, space, _NEWEST)
+    newest = newest_statements(store, space)
     stored = sorted({atom.id: atom for atom in (*first, *newest)}.values(), key=number_of)
-    if not any(atom.is_sentence for atom in stored):
+    if any(atom.is_sentence for atom in stored):
+        yield from candidates_among(store, space, stored, at=at)
+
+
+def candidates_among(
+    store: Store, space: str, stored: Sequence[Atom], *, at: datetime | None = None
+) -> Iterator[Candidate]:
+    """Yield those of these statements, given oldest first, that a page may list, the most salient first. Lazy."""
+    if not stored:
         return
     at = at or max(atom.learned_at for atom in stored)
-    ended = [atom for atom in stored if _is_former(atom)]
+    ended = [atom for atom in stored if is_former(atom)]
     weights = _weights(stored, ended, _recalled(store, space, before=_midnight(at)))
-    current = [atom for atom in stored if _is_fit(atom) and not is_past(atom, at)]
+    current = [atom for atom in stored if is_fit(atom) and not is_past(atom, at)]
     left_out = _replaced_and_repeated(store, space, current, weights, at)
     former = {atom.superseded_by: atom for atom in ended}
     listed = [
@@ -266,13 +274,14 @@ def _weights(stored: Sequence[Atom], ended: Sequence[Atom], recalled: Collection
     return weights
 
 
-def newest_statements(store: Store, space: str, count: int) -> list[Atom]:
+def newest_statements(store: Store, space: str, count: int = _NEWEST) -> list[Atom]:
     """Return about `count` statements stored last, oldest first, with those that have ended."""
     newest = store.totals(space, "atom").newest
     return store.read(space, atom_rows.list_since, max(0, newest - count), limit=count)
 
 
-def _is_fit(atom: Atom) -> bool:
+def is_fit(atom: Atom) -> bool:
+    """Return whether a statement may be listed on a page about the user."""
     return fit_for_pages(atom) and (atom.is_sentence or atom.confidence >= SAID) and is_of_the_user(atom)
 
 
@@ -290,10 +299,10 @@ def is_of_the_user(atom: Atom) -> bool:
     return about_user or atom.kind != "episodic" or matters
 
 
-def _is_former(atom: Atom) -> bool:
+def is_former(atom: Atom) -> bool:
     """Return whether a statement was replaced, and may be shown beside its successor."""
     is_replaced = atom.superseded_by is not None and atom.valid_to is not None
-    return is_replaced and _is_fit(atom) and not flags(atom.text, "user")
+    return is_replaced and is_fit(atom) and not flags(atom.text, "user")
 
 
 def _section(atom: Atom, former: Atom | None, day: Span | None) -> Section:

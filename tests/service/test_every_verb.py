@@ -60,7 +60,7 @@ ENGINE_SPECIFIC = {
     "provable",
 }
 """Fields that name a file, a schema or a lease, or say whether erased words were looked for in files."""
-RANDOM = re.compile(r"\b[0-9a-f]{8,64}\b|\br-[0-9a-f]{12}\b|mcm_\S+|\d{4}-\d\d-\d\d-[0-9a-f]{4}\b")
+RANDOM = re.compile(r"\b[0-9a-f]{8,64}\b|\br-[0-9a-f]{12}\b|mcm_\S+|\d{4}-\d\d-\d\d-[0-9a-f]{8}\b")
 TURNS = [
     NewTurn(role="user", content="When does the night ferry to Elba leave? I live in Lübeck.", client_id="client-1"),
     NewTurn(role="assistant", content="The night ferry leaves at nine."),
@@ -149,7 +149,7 @@ JOURNEY: list[tuple[str, Step]] = [
     ("scene_page", lambda m, s: m.scene_page("trip")),
     ("scene_history", lambda m, s: m.scene_history("trip")),
     ("restore_scene", lambda m, s: m.restore_scene("trip", 1)),
-    *called("read_persona persona_lines persona_history persona_diff rebuild_persona waiting"),
+    *called("lately read_persona persona_lines persona_history persona_diff rebuild_persona waiting"),
     ("why_held", lambda m, s: m.why_held(["a2", "t1"])),
     ("review", lambda m, s: m.review([s.waiting[0].id], "released")),
     *called("decided scan"),

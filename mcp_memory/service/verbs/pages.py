@@ -13,11 +13,12 @@ from mcp_memory.core.secrets.masking import mask_typed
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Atom, Distilled, Mention, Persona, PersonaVersion, Scene, Verified, WorkQuestion
 from mcp_memory.models.llm import reply_schema
-from mcp_memory.service.verbs.base import Verbs, in_thread, reading
+from mcp_memory.service.verbs.base import Verbs, check_range, in_thread, reading
 from mcp_memory.store.sql import atom_rows, home_rows, job_rows, page_rows, stage_outputs
 from mcp_memory.store.values import Conflict, SceneChanges
 
 if TYPE_CHECKING:
+    from mcp_memory.longterm.lately import Lately
     from mcp_memory.service.due_stages import WaitingJobs
     from mcp_memory.service.scheduler import LeasedJob
 
@@ -38,7 +39,15 @@ class ProvenLine:
 
 
 class PageVerbs(Verbs):
-    """Scenes, the persona, their evidence, and the jobs that write them."""
+    """Scenes, the persona, their evidence, what is new, and the jobs that write them."""
+
+    @reading
+    def lately(self, *, days: int = 7) -> Lately:
+        """Return what the memory learned in the last `days` (1 to 366) and what is planned next. Needs no model."""
+        from mcp_memory.longterm.lately import lately
+
+        check_range(days, "days", 1, 366)
+        return lately(self._parts.scheduler.context(), days=days)
 
     @in_thread
     def distill(self, work_id: str | None = None, reply: str | None = None) -> Distilled:

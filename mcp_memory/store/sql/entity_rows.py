@@ -111,6 +111,21 @@ def list_entities(tx: Transaction, *, prefix: str = "", limit: int = 100) -> lis
     return [Entity(name=name, aliases=tuple(aliases[entity]), atoms=current) for entity, name, current in rows]
 
 
+def mentioned_since(tx: Transaction, after: int, *, limit: int) -> list[tuple[str, int]]:
+    """Return the entities that current atoms with a number above `after` mention, and the number of these atoms.
+
+    The entity with the most such atoms comes first. The user is left out, and so are quarantined atoms.
+    """
+    rows = tx.all(
+        "SELECT c.name, count(*) FROM atom r CROSS JOIN mention m ON m.space = r.space AND m.atom = r.id"
+        " JOIN entity_name c ON c.space = m.space AND c.id = m.entity WHERE r.space = :space AND r.id > ?"
+        f" AND r.valid_to IS NULL AND r.tombstone IS NULL AND {quarantine_rows.PASSES} AND c.key <> ?"
+        " GROUP BY c.key, c.name ORDER BY count(*) DESC, c.key LIMIT ?",
+        *(after, key(_USER), limit),
+    )
+    return [(name, count) for name, count in rows]
+
+
 def all_names(tx: Transaction) -> dict[str, str]:
     """Map each name of each entity to the main name of that entity, oldest first.
 

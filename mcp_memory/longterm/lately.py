@@ -1,0 +1,100 @@
+"""What is new in a memory: what it learned and what changed within some days, and what is planned next.
+
+It needs no model: statements are the user's sentences, ranked as for the page about the user (`digest`), and explicit
+statements. Quarantined and suspicious statements are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from itertools import islice
+
+from mcp_memory.core.types import Atom
+from mcp_memory.language.when.intervals import local
+from mcp_memory.longterm import digest
+from mcp_memory.longterm.promises import open_promises
+from mcp_memory.longterm.search.search import SearchContext
+from mcp_memory.store.sql import atom_rows, entity_rows
+
+_LEARNED, _CHANGED, _PLANNED, _PROMISES, _ENTITIES = 12, 8, 8, 8, 12
+_AHEAD = timedelta(days=31)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replaced:
+    """A statement that ceased to be true, and the statement that replaced it."""
+
+    old: Atom
+    new: Atom
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """A statement about a day that is not over."""
+
+    day: date
+    atom: Atom
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lately:
+    """What is new since the first of the days, and what is planned for the next month."""
+
+    since: date
+    learned: Sequence[Atom]
+    """The most telling new statements, most telling first, without those in `changed` and `planned`."""
+    learned_total: int
+    """The number of all new statements. Of more than 2,000 only the newest are counted."""
+    changed: Sequence[Replaced]
+    """Newest change first."""
+    planned: Sequence[Planned]
+    """Next day first; statements that were learned earlier are included."""
+    promises: Sequence[Atom]
+    """What the user asked to be told when something comes up, newest first."""
+    entities: Sequence[tuple[str, int]]
+    """The people, projects, places and things in the new statements, and how many mention each, most first."""
+
+
+def lately(context: SearchContext, *, days: int) -> Lately:
+    """Return what is new since the midnight before the last `days` days began."""
+    store, space, now = context.store, context.space, context.now
+    since = local(now).date() - timedelta(days=days)
+    newest = digest.newest_statements(store, space)
+    new = [atom for atom in newest if local(atom.learned_at).date() >= since]
+    changed = list(islice(_changes(context, new), _CHANGED))
+    planned = _planned(context)
+    shown = {atom.id for change in changed for atom in (change.old, change.new)} | {plan.atom.id for plan in planned}
+    fresh = (candidate.atom for candidate in digest.candidates_among(store, space, new, at=now))
+    return Lately(
+        since=since,
+        learned=list(islice((atom for atom in fresh if atom.id not in shown and atom.label != "promise"), _LEARNED)),
+        learned_total=sum(atom.valid_to is None and not atom.held for atom in new),
+        changed=changed,
+        planned=planned,
+        promises=[promise.atom for promise in open_promises(context)[:_PROMISES]],
+        entities=store.read(space, entity_rows.mentioned_since, digest.number_of(new[0]) - 1, limit=_ENTITIES)
+        if new
+        else [],
+    )
+
+
+def _changes(context: SearchContext, new: Sequence[Atom]) -> Iterator[Replaced]:
+    """Yield the statements that new statements replaced, newest change first."""
+    successors = {atom.id: atom for atom in new if digest.is_fit(atom)}
+    ended = context.store.read(context.space, atom_rows.superseded_by, list(successors)) if successors else []
+    for old in sorted(ended, key=lambda atom: -int((atom.superseded_by or "a0")[1:])):
+        if digest.is_former(old) and old.superseded_by is not None:
+            yield Replaced(old=old, new=successors[old.superseded_by])
+
+
+def _planned(context: SearchContext) -> list[Planned]:
+    today = local(context.now).date()
+    days = (
+        (local(candidate.day).date(), candidate.atom)
+        for candidate in digest.ranked(context.store, context.space, at=context.now)
+        if candidate.day is not None and candidate.section != "promises"
+    )
+    ahead = [Planned(day=day, atom=atom) for day, atom in days if today <= day <= today + _AHEAD]
+    return sorted(ahead, key=lambda plan: (plan.day, digest.number_of(plan.atom)))[:_PLANNED]
