@@ -229,7 +229,8 @@ def test_installing_tries_the_token_and_keeps_it_in_a_file_that_no_client_reads(
     assert "accepts the token: space 'default', with the right write." in " ".join(done.output.split())
     assert f"the conversation is stored on {server.url}" in " ".join(done.output.split())
     monkeypatch.delenv("MCP_MEMORY_SERVER_TOKEN")
-    assert f"mcp-memory status --server {server.url}" in run("status").output
+    for command in ("status", "doctor"):
+        assert f"mcp-memory {command} --server {server.url}" in " ".join(run(command).output.split())
     entry = json.loads(settings[".claude.json"].read_text())["mcpServers"]["memory"]
     assert entry["args"] == ["--server", server.url, "serve"]
     hooks = json.loads(settings[".claude/settings.json"].read_text())["hooks"]

@@ -103,8 +103,7 @@ async def test_a_rejected_request_names_the_client_behind_a_proxy_and_the_token_
         assert last(log)["who"] == "address 198.51.100.7"
         async with bearer(text, **behind) as http:
             assert (await http.post(f"{url}/mcp?space=other", json={})).status_code == 403
-        rejected = {"who": f"token {token.id} laptop", "verb": "enter", "outcome": "rejected 403", "ids": []}
-        assert last(log) == rejected
+        assert (last(log)["who"], last(log)["outcome"]) == (f"token {token.id} laptop", "rejected 403")
     monkeypatch.setenv("FORWARDED_ALLOW_IPS", "198.51.100.0/24")
     async with served(settings_of(tmp_path)) as (url, _), bearer("mcm_wrong_token", **behind) as http:
         assert (await http.post(f"{url}/mcp", json={})).status_code == 401
