@@ -41,7 +41,9 @@ def space() -> None:
 @as_json
 @memory_options
 def list_() -> None:
-    """List the spaces, with the number of turns ever stored, their quotas and retention.
+    """List the spaces, with their quotas and retention.
+
+    TURNS EVER counts the turns that were purged too.
 
     \b
     mcp-memory space list

@@ -216,8 +216,8 @@ class ServerConnection:
             text = f"The proxy at {self.access.address.url} reaches no server now (HTTP {status}). Try again later."
             raise ServerAway(text, f"no server behind the proxy (HTTP {status})")
         if "result" not in message:
-            hint = "Is it the address of mcp-memory, with its path?"
-            text = f"{self._name} gave no answer of a memory: HTTP {status}, {kind}. {hint}"
+            hint = "" if status >= 500 else " Is it the address of mcp-memory, with its path?"
+            text = f"{self._name} gave no answer of a memory: HTTP {status}, {kind}.{hint}"
             raise ServerAway(
                 text, f"the server failed (HTTP {status})" if status >= 400 else "the answer is of no memory"
             )
