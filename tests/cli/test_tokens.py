@@ -11,6 +11,7 @@ import pytest
 from click.testing import Result
 
 from mcp_memory.core.rights import RIGHTS
+from tests.in_memory import in_memory
 
 Run = Callable[..., Result]
 
@@ -35,6 +36,13 @@ def test_a_token_for_a_space_without_contents_says_so(run: Run, home: Path) -> N
     assert made.stderr.endswith("Nothing is stored in wrok yet.\n")
     again = run("token", "create", "--name", "phone", "--space", "work", home=home)
     assert again.stderr.endswith("It is not shown again.\n")
+
+
+def test_a_token_in_use_was_used_within_an_hour(run: Run, home: Path) -> None:
+    text = run("token", "create", "--name", "laptop", home=home).stdout.strip()
+    assert " never  never" in run("token", "list", home=home).stdout
+    assert in_memory(home, lambda memory: memory.token_shown(text)) is not None
+    assert " within an hour  never" in run("token", "list", home=home).stdout
 
 
 def test_a_list_that_is_too_wide_has_a_line_for_each_value(run: Run, home: Path) -> None:

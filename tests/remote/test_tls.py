@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import httpx2
@@ -93,3 +95,19 @@ def test_a_proxy_that_cannot_be_used_is_named(
     monkeypatch.setenv("HTTPS_PROXY", proxy)
     with pytest.raises((ServerAway, ServerRefused), match=re.escape(says)):
         ask(home, "https://memory.example.com")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("SSL_CERT_FILE", "/nowhere/corp.pem"), ("HTTPS_PROXY", "socks5://proxy:1")]
+)
+def test_the_bridge_of_a_client_says_what_cannot_be_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    monkeypatch.setenv("MCP_MEMORY_SERVER_TOKEN", "token")
+    command = [sys.executable, "-m", "mcp_memory", "--home", str(tmp_path), "--server", "https://localhost:1", "serve"]
+    ran = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
+    assert ran.returncode != 0
+    assert "SSL_CERT_FILE or a variable such as HTTPS_PROXY cannot be used" in ran.stderr
+    assert "Traceback" not in ran.stderr
+    assert "    at " not in ran.stderr
