@@ -25,10 +25,10 @@ from mcp_memory.cli.base import (
     settings,
     wants_json,
 )
-from mcp_memory.cli.terminal import escape_controls, format_day, format_minute, plural, table, wrap
+from mcp_memory.cli.terminal import escape_controls, format_day, format_minute, table, wrap
 from mcp_memory.core.errors import NotFound, Refused, StoreUnavailable
 from mcp_memory.core.rights import RIGHTS
-from mcp_memory.core.text import format_bytes
+from mcp_memory.core.text import format_bytes, plural
 
 if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory

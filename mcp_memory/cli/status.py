@@ -35,12 +35,11 @@ from mcp_memory.cli.terminal import (
     json_text,
     model_name,
     one_line,
-    plural,
     quotas_text,
     suggest_names,
     wrap,
 )
-from mcp_memory.core.text import format_bytes
+from mcp_memory.core.text import format_bytes, plural
 
 if TYPE_CHECKING:
     from mcp_memory.cli.check import Check

@@ -129,12 +129,6 @@ def _width(text: str) -> int:
     )
 
 
-def plural(count: int, word: str) -> str:
-    """Return `1 turn`, `2 turns`, `3 canvases`."""
-    many = f"{word}es" if word.endswith("s") else f"{word}s"
-    return f"{count:,} {word if count == 1 else many}"
-
-
 def quotas_text(quotas: list[dict[str, Any]]) -> str:
     """Return the quotas of a space as text, separated by commas."""
     return ", ".join(quota_text(**quota) for quota in quotas)

@@ -40,7 +40,7 @@ def test_a_token_for_a_space_without_contents_says_so(run: Run, home: Path) -> N
 
 def test_a_token_in_use_was_used_within_an_hour(run: Run, home: Path) -> None:
     text = run("token", "create", "--name", "laptop", home=home).stdout.strip()
-    assert " never  never" in run("token", "list", home=home).stdout
+    assert " never      never" in run("token", "list", home=home).stdout
     assert in_memory(home, lambda memory: memory.token_shown(text)) is not None
     assert " within an hour  never" in run("token", "list", home=home).stdout
 
