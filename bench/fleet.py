@@ -276,6 +276,8 @@ def haproxy(
     folder: Path,
     configuration: Path = CONFIGURATION,
     places: Mapping[str, str] | None = None,
+    *,
+    scheme: str = "http",
 ) -> Generator[str]:
     """Run HAProxy with a shipped configuration before servers of this machine, and yield its address.
 
@@ -287,7 +289,7 @@ def haproxy(
     with (folder / "haproxy.log").open("w", encoding="utf-8") as log:
         process = subprocess.Popen(["haproxy", "-db", "-f", here], stdout=log, stderr=log)
     try:
-        until, url = time.monotonic() + 20, f"http://127.0.0.1:{port}"
+        until, url = time.monotonic() + 20, f"{scheme}://127.0.0.1:{port}"
         while not _answers(url):
             if process.poll() is not None or time.monotonic() > until:
                 raise RuntimeError((folder / "haproxy.log").read_text(encoding="utf-8")[-1_000:])
@@ -325,7 +327,7 @@ def configured(
 
 def _answers(url: str) -> bool:
     try:
-        return httpx2.get(f"{url}/readyz", timeout=5).status_code == 200
+        return httpx2.get(f"{url}/readyz", timeout=5, verify=False).status_code == 200
     except httpx2.HTTPError:
         return False
 

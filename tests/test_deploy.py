@@ -7,6 +7,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -31,6 +32,7 @@ MANIFESTS: list[dict[str, Any]] = [
     if file.name != "kustomization.yaml"
     for manifest in yaml.safe_load_all(file.read_text())
 ]
+SERVICE = DEPLOY / "mcp-memory.service"
 COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
 KUSTOMIZATION = yaml.safe_load((KUBERNETES / "kustomization.yaml").read_text())
 PORT = inspect.signature(serve).parameters["port"].default
@@ -92,8 +94,19 @@ def test_the_variables_of_a_file_are_settings(file: Path) -> None:
     assert {variable.lower() for variable in variables} <= set(Settings.model_fields)
 
 
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
+def test_systemd_accepts_the_service(tmp_path: Path) -> None:
+    text = SERVICE.read_text()
+    (command,) = re.findall(r"^ExecStart=(\S+)", text, re.MULTILINE)
+    service = tmp_path / SERVICE.name
+    service.write_text(text.replace(command, sys.executable))
+    checked = subprocess.run(["systemd-analyze", "verify", service], capture_output=True, text=True, check=False)
+    assert (checked.returncode, SERVICE.name in checked.stderr) == (0, False), checked.stderr
+
+
 def test_the_commands_exist() -> None:
-    given = [container["args"] for container in containers() if "args" in container]
+    given = [re.findall(r"^ExecStart=\S+ (.*)$", SERVICE.read_text(), re.MULTILINE)[0].split()]
+    given += [container["args"] for container in containers() if "args" in container]
     given += [service["command"].split() for service in COMPOSE["services"].values() if "command" in service]
     assert len(given) >= 4
     for arguments in given:
@@ -108,7 +121,7 @@ def test_ports_and_probes_are_those_of_the_server() -> None:
     probes = {probe["path"] for probe in values(MANIFESTS, "httpGet")}
     assert probes == {http_middleware._LIVE, http_middleware._READY}  # pyright: ignore[reportPrivateUsage]
     for file in (DEPLOY / "haproxy.cfg", KUBERNETES / "haproxy.cfg"):
-        assert set(re.findall(r":(\d+)\b", file.read_text())) == {str(PORT)}
+        assert set(re.findall(r":(\d+)\b", file.read_text())) - {"443"} == {str(PORT)}
         assert re.findall(r"GET (\S+)", file.read_text()) == ["/readyz"]
 
 

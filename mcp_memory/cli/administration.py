@@ -19,17 +19,19 @@ from mcp_memory.cli.base import (
     home_with_files,
     memory_options,
     parse_duration,
+    place_options,
     print_answer,
     progress_bars,
     settings,
     wants_json,
 )
-from mcp_memory.cli.terminal import columns, escape_controls, format_day, format_minute, wrap
+from mcp_memory.cli.terminal import escape_controls, format_day, format_minute, table, wrap
 from mcp_memory.core.errors import NotFound, Refused, StoreUnavailable
 from mcp_memory.core.rights import RIGHTS
 from mcp_memory.core.text import format_bytes, plural
 
 if TYPE_CHECKING:
+    from mcp_memory.service.memory import Memory
     from mcp_memory.service.portable.writing import Exported
     from mcp_memory.service.upkeep.archive import BackupManifest
     from mcp_memory.service.upkeep.backup import Backup
@@ -372,7 +374,7 @@ def token() -> None:
 )
 @click.option("--expires", metavar="TIME", help="Lifetime: 12h, 90d, 4w, 1y.  [default: until it is revoked]")
 @as_json
-@home_option
+@place_options
 def create(name: str, spaces: tuple[str, ...], rights: Any, expires: str | None) -> None:
     """Make a token and print it, once.
 
@@ -384,19 +386,26 @@ def create(name: str, spaces: tuple[str, ...], rights: Any, expires: str | None)
     mcp-memory token create --name dashboard --rights read --expires 90d
     """
     lasts = None if expires is None else parse_duration(expires, "--expires")
-    made, text = ask_new_home(lambda memory: memory.create_token(name, spaces=spaces, right=rights, expires=lasts))
+
+    async def make(memory: Memory) -> tuple[Token, str, list[str]]:
+        existing = {summary.name for summary in await memory.space_summaries()}
+        made, text = await memory.create_token(name, spaces=spaces, right=rights, expires=lasts)
+        return made, text, [space for space in made.spaces if space not in existing]
+
+    made, text, new = ask_new_home(make)
     print_answer({**_token_fields(made), "token": text}, text)
     if not wants_json():
-        click.echo(f"{_token_line(made)} It is not shown again.", err=True)
+        begins = f" Nothing is stored in {escape_controls(', '.join(new))} yet." if new else ""
+        click.echo(f"{_token_line(made)} It is not shown again.{begins}", err=True)
 
 
 @token.command("list")
 @as_json
-@home_option
+@place_options
 def list_() -> None:
     """List the tokens with their spaces and rights.
 
-    Shows also the hour of the last use.
+    The last use is recorded once an hour.
 
     \b
     mcp-memory token list
@@ -404,13 +413,13 @@ def list_() -> None:
     tokens = ask_new_home(lambda memory: memory.tokens())
     head = ("ID", "NAME", "SPACES", "RIGHTS", "CREATED", "LAST USED", "ENDS")
     none = "No tokens. Over HTTP and SSE, every user of this machine has full access."
-    print_answer(list(map(_token_fields, tokens)), columns([head, *map(_token_row, tokens)]) if tokens else none)
+    print_answer(list(map(_token_fields, tokens)), table(head, map(_token_row, tokens)) if tokens else none)
 
 
 @token.command()
 @click.argument("which", metavar="NAME|ID")
 @as_json
-@home_option
+@place_options
 def revoke(which: str) -> None:
     """Revoke a token, at once, in running servers too.
 
@@ -435,7 +444,11 @@ def _token_fields(token: Token) -> dict[str, Any]:
 
 
 def _token_row(token: Token) -> tuple[str, ...]:
+    from mcp_memory.store.sql.home_rows import USE_NOTED_EVERY
+
     used = format_minute(token.used_at) if token.used_at else "never"
+    if token.used_at and datetime.now(UTC) - token.used_at < USE_NOTED_EVERY:
+        used = "within an hour"
     return (
         token.id,
         escape_controls(token.name),
@@ -488,12 +501,16 @@ def move(source: str, target: str, check: bool) -> None:
     print_answer(done, _move_lines(done, check=check))
 
 
+_DIGITS = 16
+"""Digits of a SHA-256 on the screen; `--json` has all."""
+
+
 def _move_lines(done: Moved, *, check: bool) -> Iterator[str]:
     rows = [
-        (escape_controls(table.space or "-"), escape_controls(table.what), f"{table.rows:,}", table.sha256)
-        for table in done.proven
+        (escape_controls(part.space or "-"), escape_controls(part.what), f"{part.rows:,}", part.sha256[:_DIGITS])
+        for part in done.proven
     ]
-    yield columns([("SPACE", "WHAT", "ROWS", "SHA-256, THE SAME ON BOTH SIDES"), *rows])
+    yield table(("SPACE", "WHAT", "ROWS", "SHA-256, THE SAME ON BOTH SIDES"), rows)
     yield f"{escape_controls(done.source)} and {escape_controls(done.target)} have the same contents."
     yield f"{plural(done.questions, 'question')} found the same on both sides; {done.seconds:,} s."
     if not check:

@@ -259,7 +259,12 @@ def progress_bars(what: str = "") -> Generator[Callable[[str, int, int], None]]:
 
 def memory_options(command: Command) -> Command:
     """Add the options that choose a memory; they work before and after the command's name."""
-    return home_option(_STORE(_SERVER(_SPACE(_PERSONAL(command)))))
+    return place_options(_SPACE(_PERSONAL(command)))
+
+
+def place_options(command: Command) -> Command:
+    """Add the options that say where a memory is, for commands on all its spaces."""
+    return home_option(_STORE(_SERVER(command)))
 
 
 def parse_duration(text: str, option: str) -> timedelta:
@@ -297,7 +302,7 @@ def home_with_files() -> Path:
     if chosen.server is not None:
         raise Refused(
             f"`{click.get_current_context().info_name}` works on the files of a memory, and this one is on "
-            f"{chosen.server}. Run it there."
+            f"{chosen.server}. Run it there, or use the database's own tools if that memory is in PostgreSQL."
         )
     if chosen.store is not None:
         raise Refused(
@@ -313,6 +318,7 @@ def existing_memory_settings() -> Settings:
     Raises NothingStored if nothing is stored in the home yet, and StoreUnavailable if its database is missing or cannot
     be read, or none can be created. PostgreSQL and a server are not checked.
     """
+    from mcp_memory.core.server_address import known_servers
     from mcp_memory.service.upkeep.home_checks import why_unwritable
     from mcp_memory.store.files import database_is_gone
 
@@ -324,9 +330,10 @@ def existing_memory_settings() -> Settings:
             raise StoreUnavailable(f"{chosen.home / 'memory.db'} cannot be read. {_GIVE_RIGHT}")
         if problem := why_unwritable(chosen.home):
             raise StoreUnavailable(f"No memory can be made at {chosen.home}: {problem}. {_GIVE_RIGHT}")
-        raise NothingStored(
-            f"{NOTHING_YET.format(home=chosen.home)}{_describe_foreign_files(chosen.home)}\n{FIRST_STEPS}"
-        )
+        nothing = f"{NOTHING_YET.format(home=chosen.home)}{_describe_foreign_files(chosen.home)}"
+        servers = [f"mcp-memory status --server {url}" for url in known_servers(chosen.home)]
+        elsewhere = ["Clients here use the memory of a server:", *servers, ""] if servers else []
+        raise NothingStored("\n".join([nothing, *elsewhere, FIRST_STEPS]))
     return chosen
 
 

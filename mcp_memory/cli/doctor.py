@@ -30,6 +30,7 @@ from mcp_memory.core.distribution import install_hint
 from mcp_memory.core.errors import InvalidInput, McpMemoryError, ModelFailed
 from mcp_memory.core.hook_outcomes import outcomes
 from mcp_memory.core.paths import foreign_files
+from mcp_memory.core.server_address import known_servers
 from mcp_memory.core.text import plural
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.core.types import NewTurn
@@ -82,6 +83,8 @@ def run_checks(**overrides: Any) -> Iterator[Check]:
 
         yield from check_server(settings)
         return
+    for url in known_servers(settings.home):
+        yield Check("server", "ok", f"clients here also use {url}", f"Check it: mcp-memory doctor --server {url}")
     yield from _check_identity(settings)
     yield from _check_store(settings)
     yield _check_embedder(settings)

@@ -276,7 +276,8 @@ def _connect_to_server() -> Callable[[], None]:
     except Refused as error:
         if access.given_token or not (sys.stdin.isatty() and sys.stdout.isatty()):
             raise
-        say(escape_controls(str(error)))
+        if access.has_token:
+            say(escape_controls(str(error)))
         token = str(click.prompt(f"Token for {access.address.url}", hide_input=True)).strip()
         status = _server_status(chosen, token)
     right, space = status["access"]["right"], status["access"]["space"]

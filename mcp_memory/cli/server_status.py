@@ -11,7 +11,8 @@ import anyio
 
 from mcp_memory import __version__
 from mcp_memory.cli.check import Check
-from mcp_memory.core.errors import McpMemoryError, Refused
+from mcp_memory.cli.terminal import quotas_text
+from mcp_memory.core.errors import McpMemoryError
 from mcp_memory.core.rights import includes
 from mcp_memory.core.text import plural
 from mcp_memory.integrations.hooks.daemon_files import waiting_logs
@@ -29,12 +30,12 @@ _CLOCK_S = 60.0
 
 def server_status(settings: Settings) -> dict[str, Any]:
     """Return the status of the server's memory, or why there is none, with the queue of this machine."""
-    waits = waiting_logs(settings.home).sentence()
-    here: dict[str, Any] = {"server": settings.server, "home": str(settings.home), "waiting": waits, "problem": None}
     try:
-        return {**_ask(settings, lambda memory: memory.status(brief=True)), **here}
+        answer = {**_ask(settings, lambda memory: memory.status(brief=True)), "problem": None}
     except McpMemoryError as error:
-        return {**here, "problem": str(error)}
+        answer = {"problem": str(error)}
+    waiting = waiting_logs(settings.home).sentence(server_answers=answer["problem"] is None)
+    return {**answer, "server": settings.server, "home": str(settings.home), "waiting": waiting}
 
 
 def server_rows(answer: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -45,6 +46,8 @@ def server_rows(answer: dict[str, Any]) -> Iterator[tuple[str, str]]:
     else:
         access, counts = answer["access"], answer["counts"]
         yield "space", f"{access['space']}, with the right {access['right']}"
+        if answer["write_problem"]:
+            yield "writes", answer["write_problem"]
         yield "version", answer["version"]
         yield "conversation", f"{plural(counts['turns'], 'turn')} in {plural(counts['sessions'], 'session')}"
         yield "memories", f"{plural(counts['current'], 'statement')} valid, {plural(counts['scenes'], 'scene')}"
@@ -52,6 +55,8 @@ def server_rows(answer: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "tasks", results
         if answer["held"]:
             yield "review", f"{plural(answer['held'], 'row')} quarantined"
+        if answer["quotas"]:
+            yield "quota", quotas_text(answer["quotas"])
     yield "here", answer["home"]
     yield "queue", answer["waiting"] or "nothing waits for the server"
 
@@ -61,22 +66,20 @@ def check_server(settings: Settings) -> Iterator[Check]:
     began = time.time()
     try:
         status, seconds = _ask(settings, _measure)
-    except Refused as error:
-        yield Check("server", "fail", str(error), "Ask who runs the server for a token: mcp-memory token create.")
-        yield _check_queue(settings)
-        return
     except McpMemoryError as error:
         yield Check("server", "fail", str(error), "Hooks go on without memory, and keep what they capture until then.")
-        yield _check_queue(settings)
+        yield _check_queue(settings, server_answers=False)
         return
     access = status["access"]
     yield Check("server", "ok", f"{settings.server} accepts the token, for the space {access['space']}")
     if includes(access["right"], "write"):
-        yield Check("rights", "ok", f"the token may {access['right']}")
+        yield Check("rights", "ok", f"the token has the right {access['right']}")
     else:
-        yield Check(
-            "rights", "warn", "the token may only read", "Conversations are not stored: ask for one with write."
-        )
+        next_step = "Conversations are not stored: ask who runs the server for a token with the right write."
+        yield Check("rights", "warn", f"the token has only the right {access['right']}", next_step)
+    if status["write_problem"]:
+        next_step = "Tell who runs the server. Hooks keep what they capture until then."
+        yield Check("writes", "fail", status["write_problem"], next_step)
     if status["version"] == __version__:
         yield Check("version", "ok", f"{__version__}, as here")
     else:
@@ -91,11 +94,11 @@ def check_server(settings: Settings) -> Iterator[Check]:
         where = "behind" if ahead > 0 else "ahead of"
         text = f"this machine is {abs(ahead) / 60:,.0f} minutes {where} the server"
         yield Check("clock", "warn", text, "Set the clock: what is said is dated by it.")
-    yield _check_queue(settings)
+    yield _check_queue(settings, server_answers=True)
 
 
-def _check_queue(settings: Settings) -> Check:
-    waits = waiting_logs(settings.home).sentence()
+def _check_queue(settings: Settings, *, server_answers: bool) -> Check:
+    waits = waiting_logs(settings.home).sentence(server_answers=server_answers)
     if not waits:
         return Check("queue", "ok", "nothing waits for the server")
     return Check(

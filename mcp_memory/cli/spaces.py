@@ -11,8 +11,7 @@ import click
 
 from mcp_memory.cli.base import as_json, ask_new_home, memory_options, print_answer
 from mcp_memory.cli.changing import retention_days
-from mcp_memory.cli.status import quota_text
-from mcp_memory.cli.terminal import columns, escape_controls
+from mcp_memory.cli.terminal import escape_controls, quota_text, table
 from mcp_memory.core.errors import InvalidInput, Refused
 from mcp_memory.core.text import plural
 
@@ -45,12 +44,14 @@ def space() -> None:
 def list_() -> None:
     """List the spaces, with their quotas and retention.
 
+    TURNS EVER counts the turns that were purged too.
+
     \b
     mcp-memory space list
     """
     summaries = ask_new_home(lambda memory: memory.space_summaries())
-    head = ("SPACE", "TURNS STORED", "QUOTA", "RETENTION")
-    lines = columns([head, *map(_row, summaries)]) if summaries else "There are no spaces yet."
+    head = ("SPACE", "TURNS EVER", "QUOTA", "RETENTION")
+    lines = table(head, map(_row, summaries)) if summaries else "There are no spaces yet."
     print_answer([asdict(summary) for summary in summaries], lines)
 
 

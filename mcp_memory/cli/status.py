@@ -35,6 +35,7 @@ from mcp_memory.cli.terminal import (
     json_text,
     model_name,
     one_line,
+    quotas_text,
     suggest_names,
     wrap,
 )
@@ -89,12 +90,14 @@ def _environment_status(home: Path) -> dict[str, Any]:
     """Return the status of hooks, backups and environment variables."""
     from mcp_memory.core.config import unknown_variables
     from mcp_memory.core.hook_outcomes import outcomes
+    from mcp_memory.core.server_address import known_servers
     from mcp_memory.integrations.hooks.daemon_files import health
     from mcp_memory.service.upkeep.backup import folder_of, list_backups
 
     hooks, week = health(home, now=datetime.now()), outcomes(home, now=datetime.now())
     return {
         "unknown_variables": unknown_variables(),
+        "servers": known_servers(home),
         "hooks": {
             "used": hooks.used,
             "residents": hooks.residents,
@@ -181,10 +184,11 @@ def status_rows(answer: dict[str, Any]) -> list[tuple[str, str]]:
     """Return the rows of the page, each a name and its value, without empty values."""
     counts, tokenizer, keys = answer["counts"], answer["tokenizer"], answer["tokens"]
     set_aside, unknown = answer["set_aside"], answer["unknown_variables"]
+    has_files = not answer["store"].startswith("postgresql:")
     ended = f", {keys['expired']} past its time" if keys["expired"] else ""
     rows = [
         ("home", answer["home"]),
-        ("store", answer["store"] if answer["store"].startswith("postgresql:") else ""),
+        ("store", "" if has_files else answer["store"]),
         ("writes", answer["write_problem"] or ""),
         ("clock", answer["clock"] or ""),
         ("damaged", " ".join(answer["damaged"][:1])),
@@ -207,11 +211,12 @@ def status_rows(answer: dict[str, Any]) -> list[tuple[str, str]]:
         ),
         ("forgotten", plural(counts["forgotten"], "time")),
         ("retention", _retention(answer["retention"])),
-        ("quota", _quotas(answer["quotas"])),
+        ("quota", quotas_text(answer["quotas"])),
         ("set aside", f"{_join_few(set_aside, 3)}: mcp-memory doctor --repair imports them" if set_aside else ""),
         (
             "on disk",
-            _join_parts(f"{format_bytes(many)} {kind}" for kind, many in answer["disk"]["kinds"].items()) or "nothing",
+            _join_parts(f"{format_bytes(many)} {kind}" for kind, many in answer["disk"]["kinds"].items())
+            or ("nothing" if has_files else ""),
         ),
         ("embedding", _embedding(answer["embedding"])),
         ("model", _model(answer["model"])),
@@ -222,8 +227,9 @@ def status_rows(answer: dict[str, Any]) -> list[tuple[str, str]]:
         ("connected", _join_few([_process(process) for process in answer["connected"]], 4) or "no client now"),
         ("access", f"{plural(keys['valid'], 'token')} for HTTP{ended}" if keys["valid"] or keys["expired"] else ""),
         ("settings", f"unknown variables: {suggest_names(unknown)}" if unknown else ""),
+        ("servers", _join_few([f"mcp-memory status --server {url}" for url in answer["servers"]])),
         ("hooks", _hooks(answer["hooks"])),
-        ("backups", _backups(answer["backups"])),
+        ("backups", _backups(answer["backups"]) if has_files else ""),
     ]
     return [(name, value) for name, value in rows if value]
 
@@ -274,19 +280,6 @@ def _retention(policies: list[dict[str, Any]]) -> str:
         )
     first = min(policy["next_run"] for policy in policies)
     return f"{'; '.join(rules)}; next run {_local_minute(first)}, if a server is open"
-
-
-def _quotas(quotas: list[dict[str, Any]]) -> str:
-    return ", ".join(quota_text(**quota) for quota in quotas)
-
-
-def quota_text(what: str, most: int, used: int) -> str:
-    """Return a quota as text, such as `950 of 1,000 turns`."""
-    if what == "cost":
-        return f"${used / 1_000_000:,.2f} of ${most / 1_000_000:,.2f} this month"
-    if what == "bytes":
-        return f"{format_bytes(used)} of {format_bytes(most)}"
-    return f"{used:,} of {most:,} {what}{' this month' if what == 'tokens' else ''}"
 
 
 def _local_minute(moment: str) -> str:

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mcp_memory.core.text import format_bytes
+
 if TYPE_CHECKING:
     from mcp_memory.core.types import Turn
     from mcp_memory.shortterm.canvas.flowchart import Canvas
@@ -102,6 +104,15 @@ def columns(rows: Iterable[Sequence[str]], *, gap: int = 2, indent: int = 0) -> 
     return "\n".join(line for row in cells for line in _align_row(row, widths, gap, " " * indent))
 
 
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return rows as a table with a head or, if that would be too wide, each row as lines of name and value."""
+    cells = [list(row) for row in rows]
+    widths = [max(map(_width, column)) for column in zip(head, *cells, strict=True)]
+    if sum(widths) + 2 * (len(widths) - 1) <= WIDTH:
+        return columns([head, *cells])
+    return "\n\n".join(columns(zip(head, row, strict=True)) for row in cells)
+
+
 def _align_row(row: Sequence[str], widths: Sequence[int], gap: int, head: str) -> Iterator[str]:
     for cell, width in zip(row[:-1], widths, strict=False):
         head += cell + " " * (width + gap - _width(cell))
@@ -116,6 +127,20 @@ def _width(text: str) -> int:
         0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
         for char in click.unstyle(text)
     )
+
+
+def quotas_text(quotas: list[dict[str, Any]]) -> str:
+    """Return the quotas of a space as text, separated by commas."""
+    return ", ".join(quota_text(**quota) for quota in quotas)
+
+
+def quota_text(what: str, most: int, used: int) -> str:
+    """Return a quota as text, such as `950 of 1,000 turns`."""
+    if what == "cost":
+        return f"${used / 1_000_000:,.2f} of ${most / 1_000_000:,.2f} this month"
+    if what == "bytes":
+        return f"{format_bytes(used)} of {format_bytes(most)}"
+    return f"{used:,} of {most:,} {what}{' this month' if what == 'tokens' else ''}"
 
 
 def model_name(identity: str) -> str:

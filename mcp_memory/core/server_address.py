@@ -10,6 +10,7 @@ import os
 import re
 import stat
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -32,6 +33,7 @@ _EXAMPLE = "https://memory.example.com/mcp"
 _LOOPBACK = re.compile(r"localhost|127(?:\.\d{1,3}){3}|::1")
 _TOKEN = re.compile(r"[\x21-\x7e]+")
 _MAX_TOKEN = 10_000
+_ADDRESS_FILE = "address"
 _UNUSABLE = "the token for the server cannot be used"
 _TRUE = ("1", "true", "t", "yes", "y", "on")
 
@@ -122,6 +124,10 @@ class ServerAccess:
         return self.address.token_file(self.home)
 
     @property
+    def has_token(self) -> bool:
+        return bool(self.given_token) or self.token_file.exists()
+
+    @property
     def target(self) -> str:
         """The path of requests, with the spaces."""
         spaces = {SPACE_PARAMETER: self.space, PERSONAL_PARAMETER: self.personal_space}
@@ -139,8 +145,8 @@ class ServerAccess:
             token = self.given_token or read_regular(file, _MAX_TOKEN).decode("ascii", "replace").strip()
         except FileNotFoundError:
             text = (
-                f"There is no token for {self.address.url}. Set MCP_MEMORY_SERVER_TOKEN, or put it into {file}; "
-                "`mcp-memory install CLIENT --server URL` does that."
+                f"There is no token for {self.address.url}. Set MCP_MEMORY_SERVER_TOKEN to the one that who runs the "
+                f"server made for you, or put it into {file}; `mcp-memory install` asks for it at a terminal."
             )
             raise ServerRefused(text, "there is no token for the server") from None
         except OSError as error:
@@ -154,9 +160,19 @@ class ServerAccess:
         return token
 
     def save_token(self, token: str) -> None:
-        """Write the token to its file, for this user alone. Raises OSError."""
+        """Write the token and the address to files, for this user alone. Raises OSError."""
         make_folder(self.token_file.parent)
+        replace_private(self.token_file.with_name(_ADDRESS_FILE), self.address.url.encode() + b"\n")
         replace_private(self.token_file, token.encode() + b"\n")
+
+
+def known_servers(home: Path) -> list[str]:
+    """Return the addresses of the servers for which `install --server` has kept a token in a home."""
+    addresses: list[str] = []
+    for file in sorted(home.glob(f"servers/*/{_ADDRESS_FILE}")):
+        with suppress(OSError, ValueError, InvalidInput):
+            addresses.append(parse_address(read_regular(file, _MAX_TOKEN).decode("ascii"), allow_http=True).url)
+    return addresses
 
 
 def access_of(

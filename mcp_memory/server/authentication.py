@@ -227,6 +227,8 @@ class Rejected(Exception):
     status: int
     text: str
     headers: dict[str, str] = field(default_factory=dict[str, str])
+    who: str = ""
+    """The client in the audit log, if its token is known."""
 
 
 def counted_address(host: str) -> str:

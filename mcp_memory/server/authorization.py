@@ -9,7 +9,7 @@ Checking Host and Origin rejects web pages that rebind DNS.
 from __future__ import annotations
 
 import re
-from collections.abc import Generator
+from collections.abc import Collection, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -145,6 +145,11 @@ def is_reachable(host: str, allowed: str | None) -> bool:
     Raises InvalidInput for an invalid name in `allowed`.
     """
     return not is_loopback(host) or any(not is_loopback(_without_port(name)) for name in _parse_hosts(allowed))
+
+
+def is_allowed(name: str, allowed: Collection[str]) -> bool:
+    """Return whether a plain Host or Origin header is among the allowed ones; `:*` stands for any port."""
+    return name in allowed or f"{name.rpartition(':')[0]}:*" in allowed
 
 
 def transport_security(host: str, allowed: str | None) -> TransportSecuritySettings:

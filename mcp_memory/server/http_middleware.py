@@ -28,9 +28,8 @@ import anyio
 import mcp.types as wire
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
-from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
+from mcp.server.transport_security import TransportSecuritySettings
 from starlette.datastructures import Headers, QueryParams
-from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Router
 
@@ -74,6 +73,7 @@ _PAGES_PATH = "/ui"
 _BEARER = {"WWW-Authenticate": 'Bearer realm="mcp-memory metrics"'}
 _REJECTED = Counter("mcp_memory_http_rejected_total", "HTTP requests that were rejected, by status.", "status")
 _TOKEN_REQUIRED = "This memory needs its token: send the header `Authorization: Bearer <token>`."
+_WRONG_TOKEN = "This token is unknown, has ended or was revoked. Ask who runs the server for another."
 
 
 class AuthenticationMiddleware:
@@ -96,7 +96,7 @@ class AuthenticationMiddleware:
         self._app = app
         self._pages = pages
         self._credentials = credentials
-        self._security = TransportSecurityMiddleware(security)
+        self._security = security
         self._probes = Probes(credentials.memory)
         self._scrapes = Scrapes(metrics_token, credentials.memory)
         memory = credentials.memory
@@ -128,10 +128,8 @@ class AuthenticationMiddleware:
             if self._scrapes.is_scrape(scope):
                 await (await self._scrape(scope))(scope, receive, send)
                 return
-            rejection = await self._reject_early(scope)
-            if rejection is not None:
-                await rejection(scope, receive, send)
-            elif self._pages is not None and f"{scope['path']}/".startswith(f"{_PAGES_PATH}/"):
+            self._reject_early(scope)
+            if self._pages is not None and f"{scope['path']}/".startswith(f"{_PAGES_PATH}/"):
                 await self._count_address(scope)
                 await self._pages(scope, receive, send)
             elif scope["path"] in self._metadata_paths:
@@ -142,7 +140,7 @@ class AuthenticationMiddleware:
         except Rejected as rejected:
             _REJECTED.add(1, str(rejected.status))
             if rejected.status in (401, 403):
-                who, outcome = f"address {_address(scope)}", f"rejected {rejected.status}"
+                who, outcome = rejected.who or f"address {_address(scope)}", f"rejected {rejected.status}"
                 await write_audit(Rejection(verb="enter", who=who, outcome=outcome))
             await _error_response(rejected)(scope, receive, send)
 
@@ -155,15 +153,18 @@ class AuthenticationMiddleware:
 
     # --- admission -------------------------------------------------------------------------------
 
-    async def _reject_early(self, scope: Scope) -> Response | None:
-        """Return the response to a request that is rejected whatever its token, else None; or raise Rejected."""
+    def _reject_early(self, scope: Scope) -> None:
+        """Raise Rejected for a request that is rejected whatever its token."""
         size = sum(len(name) + len(value) for name, value in scope["headers"]) + len(scope["query_string"])
         if size > _MAX_HEAD_BYTES:
             raise Rejected(431, "The headers of this request are too large.")
         headers = Headers(scope=scope)
-        if not all(map(authorization.is_plain_host, headers.getlist("host") + headers.getlist("origin"))):
+        hosts, origins = headers.getlist("host"), headers.getlist("origin")
+        if not all(map(authorization.is_plain_host, hosts + origins)):
             raise Rejected(421, "Invalid Host or Origin header.")
-        return await self._security.validate_request(Request(scope))
+        if self._security.enable_dns_rebinding_protection:
+            _require_allowed(421, "host", hosts or [""], self._security.allowed_hosts)
+            _require_allowed(403, "origin", origins, self._security.allowed_origins)
 
     async def _count_address(self, scope: Scope) -> None:
         """Count a request without a valid token by its address, unless that is local. Raises Rejected for too many."""
@@ -218,7 +219,7 @@ class AuthenticationMiddleware:
         if client is None:
             await self._count_address(scope)
             await self._wrong.take(_address(scope))
-            raise self._unauthorized(', error="invalid_token"')
+            raise self._unauthorized(', error="invalid_token"', _WRONG_TOKEN)
         return client
 
     def _unauthorized(self, why: str, text: str = _TOKEN_REQUIRED) -> Rejected:
@@ -256,6 +257,15 @@ def _is_local(address: str) -> bool:
         return True  # a Unix socket
 
 
+def _require_allowed(status: int, what: str, names: list[str], allowed: list[str]) -> None:
+    """Raise Rejected, and log it, if a Host or Origin header is not allowed."""
+    for name in names:
+        if not authorization.is_allowed(name, allowed):
+            problem = f"The {what} {one_line(name, 100)!r} is not allowed by MCP_MEMORY_ALLOWED_HOSTS of this server."
+            logger.warning("rejected: %s", SafeText(problem))
+            raise Rejected(status, f"{problem} Who runs the server can add it.")
+
+
 def _choose_space(scope: Scope, client: ApiClient) -> tuple[Scope, str]:
     """Return the scope of a request for the SDK, and its space. Raises Rejected if the client lacks that space."""
     requested = Headers(scope=scope).get(SPACE_HEADER) or QueryParams(scope["query_string"]).get(SPACE_PARAMETER)
@@ -275,9 +285,8 @@ def _choose_space(scope: Scope, client: ApiClient) -> tuple[Scope, str]:
 def _require_space(client: ApiClient, space: str) -> None:
     """Raise Rejected if a space is not the client's."""
     if space not in client.spaces:
-        raise Rejected(
-            403, f"{one_line(space, 60)!r} is not a space of this token. Its spaces: {', '.join(client.spaces)}."
-        )
+        text = f"{one_line(space, 60)!r} is not a space of this token. Its spaces: {', '.join(client.spaces)}."
+        raise Rejected(403, text, who=client.name or client.who)
 
 
 # --- an admitted request -------------------------------------------------------------------------------

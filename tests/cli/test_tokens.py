@@ -11,6 +11,7 @@ import pytest
 from click.testing import Result
 
 from mcp_memory.core.rights import RIGHTS
+from tests.in_memory import in_memory
 
 Run = Callable[..., Result]
 
@@ -27,6 +28,28 @@ def test_a_token_is_printed_once_and_its_home_made(run: Run, home: Path) -> None
     assert listed.stdout.splitlines()[1].split()[1:5] == ["laptop", "work,", "home", "read"]
     assert text.split("_", 2)[2] not in listed.stdout + run("token", "list", "--json", home=home).stdout
     assert not any(text.split("_", 2)[2].encode() in path.read_bytes() for path in home.rglob("*") if path.is_file())
+
+
+def test_a_token_for_a_space_without_contents_says_so(run: Run, home: Path) -> None:
+    run("space", "create", "work", home=home)
+    made = run("token", "create", "--name", "laptop", "--space", "work", "--space", "wrok", home=home)
+    assert made.stderr.endswith("Nothing is stored in wrok yet.\n")
+    again = run("token", "create", "--name", "phone", "--space", "work", home=home)
+    assert again.stderr.endswith("It is not shown again.\n")
+
+
+def test_a_token_in_use_was_used_within_an_hour(run: Run, home: Path) -> None:
+    text = run("token", "create", "--name", "laptop", home=home).stdout.strip()
+    assert " never      never" in run("token", "list", home=home).stdout
+    assert in_memory(home, lambda memory: memory.token_shown(text)) is not None
+    assert " within an hour  never" in run("token", "list", home=home).stdout
+
+
+def test_a_list_that_is_too_wide_has_a_line_for_each_value(run: Run, home: Path) -> None:
+    run("token", "create", "--name", "a laptop with a long name in Bergen", home=home)
+    lines = run("token", "list", home=home).stdout.splitlines()
+    assert lines[1].split() == ["NAME", "a", "laptop", "with", "a", "long", "name", "in", "Bergen"]
+    assert max(map(len, lines)) <= 80
 
 
 def test_a_revoked_token_says_so_and_its_name_is_free_again(run: Run, home: Path) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import anyio.to_thread
@@ -14,6 +15,7 @@ from click.testing import CliRunner, Result
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
+from mcp_memory import __version__
 from mcp_memory.cli.main import program
 from mcp_memory.core.server_address import parse_address
 from tests.remote.team_server import TeamServer, answering, team_server
@@ -112,11 +114,11 @@ def test_doctor_tells_what_the_token_may_and_why_a_server_cannot_be_used(
     assert found == dict.fromkeys(("server", "rights", "version", "clock", "queue"), "ok")
     assert "ms for a request" in checks["latency"]["found"]
     use(server.url, reading)
-    assert "may only read" in run("doctor").output
+    assert "has only the right read" in run("doctor").output
     use(server.url, "mcm_0_wrong")
     wrong = run("doctor")
     assert wrong.exit_code == 1
-    assert "does not accept the token" in wrong.output
+    assert "This token is unknown, has ended or was revoked." in " ".join(wrong.output.split())
     with answering((200, b"<html>Sign in</html>", {"Content-Type": "text/html"})) as url:
         use(url, "token")
         assert "Is it the address of mcp-memory" in run("doctor").output
@@ -128,11 +130,51 @@ def test_status_without_the_server_tells_what_waits(run: Run, use: Callable[[str
     waiting.mkdir(parents=True)
     note = waiting / "0.json"
     note.write_text("{}")
+    assert "1 conversation waits to be stored since 20" in run("status").output  # however short
+    assert "1 conversation waits to be stored since 20" in run("doctor").output
     os.utime(note, (1_000_000_000, 1_000_000_000))
     result = run("status")
     assert result.exit_code == 1
     assert "cannot be reached: Connection refused" in " ".join(result.output.split())
     assert "1 conversation waits to be stored since 2001-09-09" in result.output
+
+
+def test_a_server_whose_writes_fail_is_told_by_status_and_doctor(run: Run, use: Callable[[str, str], None]) -> None:
+    counts = dict.fromkeys(("turns", "sessions", "current", "scenes", "records", "canvases"), 0)
+    access = {"right": "write", "space": "me", "now": datetime.now(UTC).isoformat()}
+    status = {
+        "access": access,
+        "counts": counts,
+        "held": 0,
+        "quotas": [{"what": "turns", "most": 6, "used": 6}],
+        "version": __version__,
+        "write_problem": "No standby confirms writes.",
+    }
+    bodies = [json.dumps({"result": {"structuredContent": {"result": result}}}).encode() for result in (status, [])]
+    answers = [(200, body, {"Content-Type": "application/json"}) for body in bodies]
+    with answering(*answers) as url:
+        use(url, "token")
+        shown = run("status").output
+    assert "No standby confirms writes." in shown
+    assert "6 of 6 turns" in shown
+    with answering(*answers) as url:
+        use(url, "token")
+        doctor = run("doctor", "--json")
+    assert doctor.exit_code == 1
+    assert {"name": "writes", "state": "fail", "found": "No standby confirms writes."}.items() <= next(
+        check for check in json.loads(doctor.output)["checks"] if check["name"] == "writes"
+    ).items()
+
+
+def test_the_quota_of_the_space_is_shown_and_its_error_says_whom_to_ask(
+    server: TeamServer, run: Run, use: Callable[[str, str], None]
+) -> None:
+    server.ask(lambda memory: memory.set_quotas("small", {"bytes": 60}))
+    use(server.url, server.token("small", "small"))
+    assert run("remember", ANSWER).exit_code == 0
+    assert "42 B of 60 B" in run("status").output
+    refused = " ".join(run("remember", "The boat sails at six.").output.split())
+    assert "Ask who runs the memory for more" in refused
 
 
 @pytest.mark.parametrize(
@@ -177,6 +219,7 @@ def test_installing_tries_the_token_and_keeps_it_in_a_file_that_no_client_reads(
     refused = run("install", "claude-code", "--yes", "--server", server.url)
     assert refused.exit_code == 1
     assert "There is no token for" in refused.output
+    assert "Set MCP_MEMORY_SERVER_TOKEN" in refused.output
     monkeypatch.setenv("MCP_MEMORY_SERVER_TOKEN", "mcm_0_wrong")
     assert "does not accept the token" in run("install", "claude-code", "--yes", "--server", server.url).output
     assert {name: settings[name].read_bytes() for name in before} == before
@@ -186,6 +229,8 @@ def test_installing_tries_the_token_and_keeps_it_in_a_file_that_no_client_reads(
     assert "accepts the token: space 'default', with the right write." in " ".join(done.output.split())
     assert f"the conversation is stored on {server.url}" in " ".join(done.output.split())
     monkeypatch.delenv("MCP_MEMORY_SERVER_TOKEN")
+    for command in ("status", "doctor"):
+        assert f"mcp-memory {command} --server {server.url}" in " ".join(run(command).output.split())
     entry = json.loads(settings[".claude.json"].read_text())["mcpServers"]["memory"]
     assert entry["args"] == ["--server", server.url, "serve"]
     hooks = json.loads(settings[".claude/settings.json"].read_text())["hooks"]

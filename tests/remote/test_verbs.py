@@ -96,7 +96,7 @@ def test_a_token_has_its_right_and_its_spaces_and_no_more(server: TeamServer, ho
     for settings in ({"space": "other"}, {"space": "default", "personal_space": "other"}):
         with pytest.raises(ServerRefused, match=r"'other' is not a space of this token\. Its spaces: default"):
             on_laptop(home, server.url, writing, record, **settings)
-    with pytest.raises(ServerRefused, match=r"does not accept the token \(HTTP 401\)"):
+    with pytest.raises(ServerRefused, match=r"\(HTTP 401\)\. This token is unknown, has ended or was revoked"):
         on_laptop(home, server.url, "mcm_0000_wrong", record)
     with pytest.raises(Refused, match="There is no token for http"):
         on_laptop(home, server.url, "", record)
@@ -157,12 +157,19 @@ def test_no_secret_and_no_private_passage_leaves_the_laptop(home: Path) -> None:
         (200, b"not json", "application/json", "HTTP 200, application/json"),
         (503, b'{"error": {"message": "Try again."}}', "application/json", "Try again."),
         (302, b"", "text/plain", "HTTP 302"),
+        (503, b"<h1>503</h1>", "text/html", "reaches no server now (HTTP 503). Try again later."),
     ],
 )
 def test_what_is_no_answer_of_a_memory_is_told(home: Path, status: int, body: bytes, kind: str, says: str) -> None:
     with answering((status, body, {"Content-Type": kind})) as url, pytest.raises(ServerAway) as raised:
         on_laptop(home, url, "token", lambda memory: memory.undistilled())
     assert says in str(raised.value)
+
+
+def test_a_server_that_does_not_allow_its_address_says_which_setting_does(home: Path) -> None:
+    body = b'{"error": {"message": "The host is not allowed by MCP_MEMORY_ALLOWED_HOSTS."}}'
+    with answering((421, body, {})) as url, pytest.raises(ServerRefused, match=r"421\). The host is .*ALLOWED_HOSTS"):
+        on_laptop(home, url, "token", lambda memory: memory.undistilled())
 
 
 def test_a_request_over_the_rate_waits_as_the_server_says(home: Path) -> None:

@@ -27,6 +27,7 @@ from mcp.types import ToolAnnotations
 
 from mcp_memory.core.config import Settings, load_settings
 from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.logs import LogFormatter
 from mcp_memory.server import http_middleware
 from mcp_memory.server.authorization import (
     OWNER,
@@ -520,6 +521,22 @@ async def test_a_request_is_taken_under_the_names_of_the_server_alone(
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://x") as client:
         answer = await client.post("/messages/", json=LIST, headers={**headers, "Authorization": "Bearer s3cret"})
     assert answer.status_code == (400 if status == 200 else status)  # 400: no session is named
+
+
+async def test_a_host_that_is_not_allowed_is_named_to_the_client_in_the_log_and_counted(
+    home: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.handler.setFormatter(LogFormatter())
+    settings = settings_of(home, token="s3cret", metrics_token="scrape")
+    app = http_app(MemoryServer(settings), settings, transport="http", host="127.0.0.1")
+    problem = "The host 'memory.corp:8443' is not allowed by MCP_MEMORY_ALLOWED_HOSTS of this server."
+    counted = 'mcp_memory_http_rejected_total{status="421"}'
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://x") as client:
+        answer = await client.post("/mcp", json=LIST, headers={"Host": "memory.corp:8443"})
+        metrics = (await client.get("/metrics", headers={"Authorization": "Bearer scrape"})).text
+    assert answer.json()["error"]["message"] == f"{problem} Who runs the server can add it."
+    assert f"rejected: {problem}\n" in caplog.text
+    assert counted in metrics
 
 
 def test_a_name_that_is_no_name_is_refused() -> None:

@@ -92,6 +92,24 @@ async def test_a_call_with_a_token_names_its_client_its_space_and_the_rows(tmp_p
     assert last(log) == {"who": "address 127.0.0.1", "verb": "enter", "outcome": "rejected 401", "ids": []}
 
 
+async def test_a_rejected_request_names_the_client_behind_a_proxy_and_the_token_if_it_is_known(
+    tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    behind = {"X-Forwarded-For": "203.0.113.9, 198.51.100.7"}
+    async with served(settings_of(tmp_path)) as (url, server):
+        token, text = await (await server.memory.get()).create_token("laptop", spaces=["work"])
+        async with bearer("mcm_wrong_token", **behind) as http:
+            assert (await http.post(f"{url}/mcp", json={})).status_code == 401
+        assert last(log)["who"] == "address 198.51.100.7"
+        async with bearer(text, **behind) as http:
+            assert (await http.post(f"{url}/mcp?space=other", json={})).status_code == 403
+        assert (last(log)["who"], last(log)["outcome"]) == (f"token {token.id} laptop", "rejected 403")
+    monkeypatch.setenv("FORWARDED_ALLOW_IPS", "198.51.100.0/24")
+    async with served(settings_of(tmp_path)) as (url, _), bearer("mcm_wrong_token", **behind) as http:
+        assert (await http.post(f"{url}/mcp", json={})).status_code == 401
+    assert last(log)["who"] == "address 127.0.0.1"
+
+
 async def test_calls_over_stdio_are_those_of_the_user_of_this_machine(tmp_path: Path, log: Path) -> None:
     server = MemoryServer(settings_of(tmp_path))
     async with server.hold_open(), Client(server) as client:

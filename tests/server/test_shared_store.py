@@ -52,6 +52,7 @@ async def test_what_one_server_stored_another_finds_opens_and_forgets(url: str, 
 def test_commands_read_the_shared_memory_and_those_on_files_say_that_it_has_none(url: str, tmp_path: Path) -> None:
     stored = command("status", url=url, home=tmp_path / "home")
     assert stored.returncode == 0, stored.stderr
+    assert {"backups", "on"} & {line.split()[0] for line in stored.stdout.splitlines()} == set()
     examined = command("doctor", url=url, home=tmp_path / "home")
     assert examined.returncode == 0, examined.stdout + examined.stderr
     refused = command("backup", url=url, home=tmp_path / "home")

@@ -212,9 +212,9 @@ class WaitingLogs:
     count: int
     since: datetime | None
 
-    def sentence(self) -> str:
-        """Return the queue as a sentence, empty if nothing waits for longer than a log normally does."""
-        if self.since is None or datetime.now() - self.since < _USUAL:
+    def sentence(self, *, server_answers: bool) -> str:
+        """Return the queue as a sentence, empty if nothing waits, or no longer than usual for a server that answers."""
+        if self.since is None or (server_answers and datetime.now() - self.since < _USUAL):
             return ""
         what = "1 conversation waits" if self.count == 1 else f"{self.count:,} conversations wait"
         return f"{what} to be stored since {self.since:%Y-%m-%d %H:%M}"

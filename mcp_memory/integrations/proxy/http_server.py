@@ -154,13 +154,17 @@ class HttpServer:
 async def connect(url: str, headers: Mapping[str, str]) -> AsyncGenerator[HttpServer]:
     """Yield a connection to the server at `url`. Nothing is sent before the first message.
 
-    Raises InvalidInput unless `url` begins with `http://` or `https://`.
+    Raises InvalidInput unless `url` begins with `http://` or `https://`, and for certificates or a proxy of the
+    environment that cannot be used.
     """
     if not re.match("https?://", url):
         raise InvalidInput(f"{one_line(url, 100)!r} is no address of a server: it begins with http:// or https://.")
     timeout = httpx2.Timeout(_CONNECT_SECONDS, read=None)  # a stream of updates may be silent for hours
     # In a thread, because it reads the system's certificates.
-    client = await anyio.to_thread.run_sync(lambda: _ErrorAnsweringClient(headers=dict(headers), timeout=timeout))
+    try:
+        client = await anyio.to_thread.run_sync(lambda: _ErrorAnsweringClient(headers=dict(headers), timeout=timeout))
+    except (OSError, ImportError, ValueError) as error:  # certificates and proxies of the environment
+        raise InvalidInput(f"SSL_CERT_FILE or a variable such as HTTPS_PROXY cannot be used: {error}") from None
     with anyio.CancelScope() as parting:
         async with (
             client,

@@ -3,7 +3,8 @@
 Standard library only: a hook that has to ask the server itself has a second for everything.
 
 A request that fails raises ServerAway if a later one may succeed (no connection, a time limit, an error of the server),
-and ServerRefused if there is no token, or the server does not accept it (the token, its rights, an older version).
+and ServerRefused if there is no token, the server does not accept it (the token, its rights, an older version), or
+something has to be changed first (a certificate, a proxy, the names of the server).
 After a time limit the server is left alone for half a minute: each request fails at once, so that nobody waits again
 and again.
 """
@@ -25,7 +26,7 @@ from urllib.parse import urlsplit
 from mcp_memory import __version__
 from mcp_memory.core import errors
 from mcp_memory.core.errors import InvalidInput, ServerAway, ServerRefused, StoreUnavailable
-from mcp_memory.core.server_address import VERB_PREFIX, ServerAccess
+from mcp_memory.core.server_address import VERB_PREFIX, ServerAccess, ServerAddress
 
 TIMEOUT_S = 30.0
 """Seconds that a request may take."""
@@ -37,7 +38,10 @@ _REST_S = 30.0
 _IDLE_S = 60.0
 """Seconds for which an unused connection is kept: less than a server keeps it."""
 _LEAST_S = 0.01
-_TOO_MANY = 429
+_TOO_MANY, _MISDIRECTED = 429, 421
+_GATEWAY = (502, 503, 504)
+"""With these a proxy says that it reaches no server, and a server says why in JSON."""
+_CERTIFICATES = "SSL_CERT_FILE cannot be used"
 _MAX_ANSWER = 256 * 2**20
 _META = "io.modelcontextprotocol/"
 _PROTOCOL = "2026-07-28"
@@ -80,11 +84,14 @@ class ServerConnection:
             self._rests_until = time.monotonic() + _REST_S
             raise ServerAway(f"{self._name} did not answer in time.", "the server did not answer in time") from None
         except ssl.SSLCertVerificationError as error:
-            text = f"The certificate of {self._name} is not trusted: {error.verify_message}."
+            text = (
+                f"The certificate of the server {self.access.address.url} is not trusted: "
+                f"{error.verify_message.rstrip('.')}. If an authority of your own signed it, set SSL_CERT_FILE to a "
+                "file with the certificate of that authority."
+            )
             raise ServerRefused(text, "the server's certificate is not trusted") from None
         except (OSError, http.client.HTTPException) as error:
-            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            text = f"{self._name} cannot be reached: {reason or type(error).__name__}."
+            text = f"{self._name} cannot be reached{self._through}: {_reason(error)}."
             raise ServerAway(text, "the server cannot be reached") from None
         return self._result(verb, status, kind, answer)
 
@@ -98,6 +105,11 @@ class ServerConnection:
     @property
     def _name(self) -> str:
         return f"The server {self.access.address.url}"
+
+    @property
+    def _through(self) -> str:
+        proxy = _proxy_for(self.access.address)
+        return f" through the proxy {proxy[0]}:{proxy[1]} of HTTPS_PROXY" if proxy else ""
 
     # --- requests -----------------------------------------------------------------------------------
 
@@ -174,11 +186,13 @@ class ServerConnection:
         address = self.access.address
         if address.scheme == "http":
             connection = http.client.HTTPConnection(address.host, address.port, timeout=timeout)
-        elif proxy := _proxy_for(address.host):
-            connection = http.client.HTTPSConnection(*proxy, timeout=timeout)
+        elif proxy := _proxy_for(address):
+            connection = http.client.HTTPSConnection(*proxy, timeout=timeout, context=_tls_context())
             connection.set_tunnel(address.host, address.port)
         else:
-            connection = http.client.HTTPSConnection(address.host, address.port, timeout=timeout)
+            connection = http.client.HTTPSConnection(
+                address.host, address.port, timeout=timeout, context=_tls_context()
+            )
         connection.connect()
         cast("socket.socket", connection.sock).setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return connection
@@ -192,10 +206,18 @@ class ServerConnection:
         if status in (401, 403):
             text = f"{self._name} does not accept the token (HTTP {status}). {text}".rstrip()
             raise ServerRefused(text, "the server does not accept the token")
+        if status == _MISDIRECTED:
+            raise ServerRefused(
+                f"{self._name} rejects its address (HTTP {status}). {text}".rstrip(), "the server rejects its address"
+            )
+        if "result" not in message and text:
+            raise ServerAway(f"{self._name} answers with an error: {text}", f"the server failed (HTTP {status})")
+        if status in _GATEWAY:
+            text = f"The proxy at {self.access.address.url} reaches no server now (HTTP {status}). Try again later."
+            raise ServerAway(text, f"no server behind the proxy (HTTP {status})")
         if "result" not in message:
-            about = text or f"HTTP {status}, {kind}"
-            hint = "" if text or status >= 500 else " Is it the address of mcp-memory, with its path?"
-            text = f"{self._name} gave no answer of a memory: {about.rstrip('.')}.{hint}"
+            hint = "" if status >= 500 else " Is it the address of mcp-memory, with its path?"
+            text = f"{self._name} gave no answer of a memory: HTTP {status}, {kind}.{hint}"
             raise ServerAway(
                 text, f"the server failed (HTTP {status})" if status >= 400 else "the answer is of no memory"
             )
@@ -227,12 +249,60 @@ def _message(kind: str, answer: bytes) -> dict[str, Any]:
         return {}
 
 
-def _proxy_for(host: str) -> tuple[str, int] | None:
-    """Return the host and port of the proxy that the environment names for HTTPS; None without one."""
+def _reason(error: OSError | http.client.HTTPException) -> str:
+    """Return why a connection failed, for people."""
+    if isinstance(error, ssl.SSLError):
+        if error.reason == "WRONG_VERSION_NUMBER":
+            return "it does not speak TLS; is it an address with http://?"
+        return (error.reason or str(error)).replace("_", " ").lower()
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return reason.rstrip(".") or type(error).__name__
+
+
+def _tls_context() -> ssl.SSLContext | None:
+    """Return the TLS context, None for the default one.
+
+    Raises ServerRefused if SSL_CERT_FILE cannot be used, which OpenSSL ignores.
+    """
+    file = os.environ.get("SSL_CERT_FILE")
+    if not file:
+        return None
+    context = ssl.create_default_context()
+    context.set_alpn_protocols(["http/1.1"])
+    try:
+        context.load_verify_locations(file)
+    except ssl.SSLError:
+        raise ServerRefused(
+            f"SSL_CERT_FILE names {file}, which has no certificates in PEM form.", _CERTIFICATES
+        ) from None
+    except OSError as error:
+        raise ServerRefused(
+            f"SSL_CERT_FILE names {file}, which cannot be read: {error.strerror}.", _CERTIFICATES
+        ) from None
+    return context
+
+
+def _proxy_for(address: ServerAddress) -> tuple[str, int] | None:
+    """Return the host and port of the proxy that the environment names for HTTPS; None without one.
+
+    Raises ServerRefused for another proxy than one over HTTP.
+    """
     proxy = os.environ.get("https_proxy") or os.environ.get("HTTPS_PROXY")
     without = (os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or "").split(",")
     names = [name.strip().lstrip(".") for name in without if name.strip()]
-    if not proxy or "*" in names or any(host == name or host.endswith(f".{name}") for name in names):
+    host = address.host
+    if address.scheme == "http" or not proxy or "*" in names:
         return None
-    parts = urlsplit(proxy if "//" in proxy else f"//{proxy}")
-    return (parts.hostname, parts.port or 80) if parts.hostname else None
+    if any(host == name or host.endswith(f".{name}") for name in names):
+        return None
+    try:
+        parts = urlsplit(proxy if "//" in proxy else f"//{proxy}")
+        if parts.scheme in ("", "http") and parts.hostname:
+            return parts.hostname, parts.port or 80
+    except ValueError:  # a port that is no number
+        pass
+    text = (
+        "HTTPS_PROXY does not name a proxy over HTTP, such as http://proxy.example.com:3128; https:// and socks5:// "
+        f"are not supported. Name such a proxy, or put {host} into NO_PROXY."
+    )
+    raise ServerRefused(text, "the proxy of HTTPS_PROXY is not supported")

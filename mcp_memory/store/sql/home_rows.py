@@ -133,7 +133,7 @@ def changes(tx: Transaction, after: int) -> list[Change]:
 # --- tokens of HTTP clients -------------------------------------------------------------------------
 
 
-_USED_EVERY = timedelta(hours=1)
+USE_NOTED_EVERY = timedelta(hours=1)
 
 
 def add_token(tx: HomeTransaction, token: Token) -> None:
@@ -165,7 +165,7 @@ def revoke_token(tx: HomeTransaction, id: str, *, now: datetime) -> None:
 
 def note_token_used(tx: HomeTransaction, id: str, *, now: datetime) -> None:
     """Record that a token was used, unless that was recorded within the last hour."""
-    used_before = to_ms(now - _USED_EVERY)
+    used_before = to_ms(now - USE_NOTED_EVERY)
     tx.run("UPDATE token SET used_at = ? WHERE id = ? AND coalesce(used_at, -1) < ?", to_ms(now), id, used_before)
 
 

@@ -103,8 +103,8 @@ def quota_error(message: str) -> NoRoom | None:
     if found is None:
         return None
     return NoRoom(
-        f"This space has used up its quota of {found[1]}. Nothing was stored. Purge what is no longer needed"
-        " (`mcp-memory forget`, then `purge`), or ask the operator for more. `mcp-memory status` shows the quota."
+        f"This space has used up its quota of {found[1]}. Nothing was stored. `mcp-memory status` shows the"
+        " quota. Ask who runs the memory for more (`mcp-memory space quota`), or to purge what is no longer needed."
     )
 
 

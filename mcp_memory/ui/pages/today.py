@@ -13,7 +13,7 @@ from mcp_memory.core.text import one_line, plural
 from mcp_memory.core.types import Atom, SessionInfo
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.components import Page, View
-from mcp_memory.ui.elements import Element, el
+from mcp_memory.ui.elements import Element, Node, el
 from mcp_memory.ui.pages.memory import first_steps, persona_part
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def _review_note(waiting: int) -> Element | None:
     return ui.note(f"{many} for your decision. ", ui.link("/review", "Review"), kind="warn")
 
 
-def _statement(atom: Atom, *beside: Element | None) -> Element:
+def _statement(atom: Atom, *beside: Node | None) -> Element:
     text = ui.memory_text(one_line(atom.text, _TEXT))
     return el("p", ui.link(f"/{atom.id}", text), *([" ", part] for part in beside if part), class_="said")
 
