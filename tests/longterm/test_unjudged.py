@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import sys
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -110,16 +112,31 @@ def test_turns_wait_for_another_judgement_while_the_store_is_unavailable(
     assert reasons(store, "t1", "t2") == {"t2": ("drop",)}
 
 
-@pytest.fixture
-def unjudged_home(home: Path) -> Path:
-    """A home whose process was killed between storing turns and judging them."""
-    with closing(open_store(home)) as store:
-        put(store, FACT, ORDER, space="default")
-    return home
+KILLED = """
+import os, signal, sys
+from anyio import run
+from mcp_memory.core.types import NewTurn
+from mcp_memory.service.memory import open_memory
+
+async def record(home, *contents):
+    async with open_memory(home=home, embedder="none") as memory:
+        await memory.record_turns([NewTurn(role="tool", name="shell", content=content) for content in contents])
+        os.kill(os.getpid(), signal.SIGKILL)
+
+run(record, *sys.argv[1:])
+"""
 
 
-async def test_an_unjudged_turn_is_not_recalled_until_a_later_process_has_judged_it(unjudged_home: Path) -> None:
-    async with open_memory(home=unjudged_home, embedder="none") as memory:
+@pytest.mark.files
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="a process kills itself")
+async def test_a_turn_whose_process_was_killed_is_not_recalled_until_a_later_one_has_judged_it(home: Path) -> None:
+    killed = await anyio.run_process(
+        [sys.executable, "-c", KILLED, str(home), FACT.content, ORDER.content], check=False
+    )
+    assert killed.returncode == -signal.SIGKILL
+    async with open_memory(home=home, embedder="none") as memory:
+        assert [turn.content for turn in await memory.turns(["t1", "t2"])] == [FACT.content, ORDER.content]
         with anyio.fail_after(60):
             while True:
                 shown = (await memory.recall("Which port has the kestrel service?")).dynamic
@@ -197,6 +214,7 @@ async def test_a_process_judges_the_turns_that_another_has_stored(home: Path, mo
             assert await busy.why_held(["t1", "t2"]) == {"t2": ("drop",)}
 
 
+@pytest.mark.files
 async def test_a_database_made_of_the_journals_judges_their_turns_again(home: Path) -> None:
     async with open_memory(home=home, embedder="none") as memory:
         await memory.record_turns([SAID, ORDER], session="s")

@@ -243,13 +243,14 @@ def quarantined_ids(store: Store, space: str, ids: Iterable[str]) -> set[str]:
 
 
 def suspicious_ids(store: Store, space: str, turns: Iterable[Turn]) -> set[str]:
-    """Return the ids of the turns that are quarantined; turns that are not judged yet are judged now.
+    """Return the ids of the turns that are quarantined; turns that are not judged yet are judged now, if not long.
 
     For decisions that a later judgement would not correct. The judgements are not stored.
     """
     by_id = {turn.id: turn for turn in turns}
     rows = [row for row in store.read(space, quarantine_rows.list_quarantined, by_id) if row.is_quarantined]
-    unjudged = [by_id[row.id] for row in rows if row.reasons == (UNJUDGED,)]
+    waiting = (by_id[row.id] for row in rows if row.reasons == (UNJUDGED,))
+    unjudged = [turn for turn in waiting if len(turn.content) <= _LONG]
     has_attacks = bool(unjudged) and store.read(space, quarantine_rows.may_have_attacks)
     reasons = _judge_each_if_it_fails(store, space, unjudged, has_attacks)
     return {row.id for row in rows} - {turn.id for turn, why in zip(unjudged, reasons, strict=True) if not why}

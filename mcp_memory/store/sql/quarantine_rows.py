@@ -84,8 +84,7 @@ def list_quarantined(
     """Return rows that wait for review, newest first; with `decided`, reviewed rows, latest review first.
 
     With `ids`, return all of these rows that are quarantined, not judged yet, reviewed or labelled (see `Held`), in the
-    order of `ids`.
-    Forgotten rows are left out.
+    order of `ids`. Forgotten rows are left out.
     """
     if not tx.has_any("held"):
         return []
