@@ -41,7 +41,7 @@ class TurnVerbs(Verbs):
         admitted = admit(turns)
         done = self._append(name, admitted.turns, earlier=self.earlier_session if session is None else None)
         if self.client is not None and done.stored:
-            self._parts.noted_clients.add((self.space, done.session))
+            self._parts.noted_clients.put((self.space, done.session), True)
         self._parts.notify_background(len(done.stored))
         return Recorded(
             session=done.session,
@@ -81,7 +81,7 @@ class TurnVerbs(Verbs):
     def _append_rows(self, tx: Transaction, **turns: Any) -> Appended:
         """Append turns, and record the client of their session unless this process has done so."""
         done = turn_rows.append(tx, **turns)
-        if self.client is not None and done.stored and (self.space, done.session) not in self._parts.noted_clients:
+        if self.client is not None and done.stored and not self._parts.noted_clients.get((self.space, done.session)):
             session_rows.note_client(tx, done.session, _client_name(self.client))
         return done
 
