@@ -79,7 +79,9 @@ def recall(home: Path, queries: Sequence[NDArray[np.float32]], *, space: str = "
         return list(zip(ids[best].tolist(), scores[best].tolist(), strict=True))
 
     def ours(query: NDArray[np.float32]) -> list[Any]:
-        return database.read(lambda con: nearest_rows.nearest(con, TABLE, number, query, allowed=None, limit=max(AT)))
+        best = nearest_rows.Best(query, max(AT))
+        database.read(lambda con: nearest_rows.find(con, TABLE, number, [best]))
+        return best.results()
 
     compared = _compared(queries, ours, exact)
     database.close()

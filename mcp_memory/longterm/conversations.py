@@ -105,17 +105,12 @@ def names_of(turns: Mapping[int, NamingTurns]) -> dict[int, Name]:
     """Return the name of each session from the turns that may name it."""
     titles = _first_harmless({number: filter(None, map(_shown, each.titles)) for number, each in turns.items()})
     lines = _first_harmless({number: filter(None, map(first_line, each.said)) for number, each in turns.items()})
-    return {
-        number: Name(
-            title=_one_line(titles[number])
-            if number in titles
-            else title_of(lines[number])
-            if number in lines
-            else None,
-            first_line=_one_line(lines[number]) if number in lines else None,
-        )
-        for number in turns
-    }
+    return {number: _name(titles.get(number), lines.get(number)) for number in turns}
+
+
+def _name(title: str | None, line: str | None) -> Name:
+    made = None if line is None else title_of(line)
+    return Name(title=_one_line(title) if title else made, first_line=line and _one_line(line))
 
 
 def _first_harmless(candidates: Mapping[int, Iterator[str]]) -> dict[int, str]:
@@ -131,6 +126,7 @@ def _first_harmless(candidates: Mapping[int, Iterator[str]]) -> dict[int, str]:
 
 
 def _shown(text: str) -> str:
+    """Return a text of a turn without what no list may show."""
     return mask(without_private(text).replace(PRIVATE, " ")).strip()
 
 

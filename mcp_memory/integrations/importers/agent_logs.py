@@ -96,6 +96,8 @@ def claude_code_records(line: LogLine) -> Iterator[LogRecord]:
         yield from _claude_assistant_line(line)
     elif kind == "user":
         yield from _claude_user_line(line)
+    elif kind == "custom-title":  # of the command /rename, without a time; written again with every resumption
+        yield from line.title(fields.get("customTitle"))
     elif kind == "attachment":
         sent = part_of(fields, "attachment")
         if sent.get("type") == "queued_command" and _is_by_person(sent):

@@ -22,8 +22,8 @@ from typing import Any
 
 from mcp_memory.core.private_passages import without_private, without_private_parts
 from mcp_memory.core.secrets.masking import mask, mask_name, mask_values
-from mcp_memory.core.text import is_blank, well_formed
-from mcp_memory.core.types import Role
+from mcp_memory.core.text import is_blank, one_line, well_formed
+from mcp_memory.core.types import TITLE, Role
 from mcp_memory.integrations.importers.records import (
     MAX_ID_CHARS,
     ImportedResult,
@@ -136,6 +136,13 @@ class LogLine:
     def summary(self, text: str) -> Iterator[ImportedTurn]:
         """Yield the summary of a compaction; the text must have no private passages."""
         yield from self.turn(SUMMARY[0], text, name=SUMMARY[1], id=summary_id(text))
+
+    def title(self, name: object) -> Iterator[ImportedTurn]:
+        """Yield the title that the user gave to the conversation."""
+        if isinstance(name, str):
+            yield from self.turn(
+                "system", one_line(replace_surrogates(name, self.skipped) or "", 300), id=None, name=TITLE
+            )
 
     def result(
         self,

@@ -15,6 +15,7 @@ import anyio.to_thread
 
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.lru import LRU
 from mcp_memory.core.personal_ids import MARK, mark_answer, unmarked
 from mcp_memory.core.private_passages import without_private
 from mcp_memory.core.secrets.masking import mask, require_no_key
@@ -162,8 +163,15 @@ class Parts:
     recall_log: RecallLog
     appends: GroupedWrites
     contexts: RecalledContexts = field(default_factory=RecalledContexts)
+<<<<<<< HEAD
     noted_clients: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
     """Spaces and sessions whose client this process has recorded."""
+=======
+    attacked_spaces: set[str] = field(default_factory=set[str])
+    """Spaces in which this process has seen that they may have the text of an attack."""
+    noted_clients: LRU[tuple[str, str], bool] = field(default_factory=lambda: LRU[tuple[str, str], bool](10_000))
+    """Spaces and sessions whose client this process has recorded lately."""
+>>>>>>> w-conv
 
     def parse_time(
         self, text: str | None, what: str, *, now: datetime | None = None, end: bool = False

@@ -50,7 +50,7 @@ class TurnVerbs(Verbs):
         )
         done = self._parts.appends.write(self.space, append)
         if self.client is not None and done.stored:
-            self._parts.noted_clients.add((self.space, done.session))
+            self._parts.noted_clients.put((self.space, done.session), True)
         self._parts.notify_background(len(done.stored))
         return Recorded(
             session=done.session,
@@ -65,7 +65,7 @@ class TurnVerbs(Verbs):
     def _append_rows(self, tx: Transaction, **turns: Any) -> Appended:
         """Append turns, and record the client of their session unless this process has done so."""
         done = turn_rows.append(tx, **turns)
-        if self.client is not None and done.stored and (self.space, done.session) not in self._parts.noted_clients:
+        if self.client is not None and done.stored and not self._parts.noted_clients.get((self.space, done.session)):
             session_rows.note_client(tx, done.session, _client_name(self.client))
         return done
 

@@ -154,12 +154,12 @@ def naming_turns(tx: Transaction, sessions: Sequence[int]) -> dict[int, NamingTu
     """Return the turns that may name these sessions, by the number of the session. Quarantined turns are left out."""
     found = {number: NamingTurns() for number in sessions}
     for number, title in tx.among(
-        f"SELECT r.session, r.content FROM turn r WHERE r.space = :space AND r.role = 'system' AND r.name = '{TITLE}'"
-        f" AND r.tombstone IS NULL AND {quarantine_rows.TURN_PASSES} AND r.session IN ({{}})"
+        f"SELECT r.session, substr(r.content, 1, {_BEGINNING}) FROM turn r WHERE r.space = :space AND r.role = 'system'"
+        f" AND r.name = '{TITLE}' AND r.tombstone IS NULL AND {quarantine_rows.TURN_PASSES} AND r.session IN ({{}})"
         " ORDER BY r.session, r.position DESC",
         sessions,
     ):
-        found[number].titles.append(title)
+        found[number].titles.append(_printable(title))
     # Join order: the first turns of each session, found by an index, before their texts are read.
     for number, beginning in tx.among(
         "WITH said AS MATERIALIZED (SELECT t.id, row_number() OVER (PARTITION BY t.session ORDER BY t.position) AS nth"
@@ -169,8 +169,13 @@ def naming_turns(tx: Transaction, sessions: Sequence[int]) -> dict[int, NamingTu
         " ORDER BY r.session, r.position",
         sessions,
     ):
-        found[number].said.append(beginning)
+        found[number].said.append(_printable(beginning))
     return found
+
+
+def _printable(beginning: str) -> str:
+    """Return the beginning of a text up to a NUL, at which SQLite ends it anyway."""
+    return beginning.partition("\0")[0]
 
 
 def note_client(tx: Transaction, session: str, client: str) -> None:

@@ -9,9 +9,12 @@ from typing import Any
 
 import pytest
 
+from mcp_memory.core.types import Conversation
 from mcp_memory.integrations.importers.agent_logs import claude_code_records, extract_summary, is_claude_code_line
 from mcp_memory.integrations.importers.log_lines import OWN_TOOLS, LogLine, LogState, is_own, summary_id
 from mcp_memory.integrations.importers.records import ImportedResult, ImportedTurn, SkippedParts
+from mcp_memory.service.memory import Memory
+from tests.in_memory import in_memory
 from tests.integrations.importers.agents import at, claude, followed, records_of, refs, turns
 
 TRANSCRIPTS = Path(__file__).parents[3] / "fixtures" / "transcripts"
@@ -44,6 +47,31 @@ def test_a_message_is_a_turn_with_its_id_and_time() -> None:
     assert (turn.role, turn.content, turn.id, turn.session, turn.name) == ("user", "Hello", "u1", "s", None)
     assert turn.said_at is not None
     assert turn.said_at.isoformat() == "2026-11-20T09:00:00+00:00"
+
+
+def test_the_title_that_the_user_gave_is_a_turn() -> None:
+    named = {"type": "custom-title", "customTitle": "Login fix", "sessionId": "s"}
+    (title,) = records(named)
+    assert isinstance(title, ImportedTurn)
+    assert (title.role, title.name, title.content, title.session) == ("system", "title", "Login fix", "s")
+    assert records({**named, "customTitle": 7}) == []
+
+
+def test_a_conversation_has_the_title_that_the_user_gave_last_though_titles_are_written_again(
+    home: Path, tmp_path: Path
+) -> None:
+    titles = [{"type": "custom-title", "customTitle": name, "sessionId": "s"} for name in ("Login", "Login", "SSO")]
+    log = tmp_path / "s.jsonl"
+    log.write_text("".join(json.dumps(line) + "\n" for line in (user("Fix the login."), *titles)), encoding="utf-8")
+    followed(home, log, client="claude-code")
+    (stored,) = turns(home).values()
+    assert stored == [("user", "Fix the login."), ("system", "Login"), ("system", "SSO")]
+
+    async def listed(memory: Memory) -> list[Conversation]:
+        return (await memory.conversations()).conversations
+
+    (conversation,) = in_memory(home, listed)
+    assert (conversation.title, conversation.client, conversation.turns) == ("SSO", "claude-code", 1)
 
 
 def test_parts_that_are_not_text_are_left_out_and_the_others_are_read() -> None:
