@@ -163,15 +163,8 @@ class Parts:
     recall_log: RecallLog
     appends: GroupedWrites
     contexts: RecalledContexts = field(default_factory=RecalledContexts)
-<<<<<<< HEAD
-    noted_clients: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
-    """Spaces and sessions whose client this process has recorded."""
-=======
-    attacked_spaces: set[str] = field(default_factory=set[str])
-    """Spaces in which this process has seen that they may have the text of an attack."""
     noted_clients: LRU[tuple[str, str], bool] = field(default_factory=lambda: LRU[tuple[str, str], bool](10_000))
     """Spaces and sessions whose client this process has recorded lately."""
->>>>>>> w-conv
 
     def parse_time(
         self, text: str | None, what: str, *, now: datetime | None = None, end: bool = False
