@@ -56,7 +56,7 @@ def _small(request: pytest.FixtureRequest) -> Iterator[None]:  # pyright: ignore
     """Make segments, blocks and common terms small."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(term_segments, "SIZES", (16, 4))
-        patch.setattr(term_segments, "_POSTINGS", 4)
+        patch.setattr(term_segments, "_BUCKET_BYTES", 32)
         patch.setattr(terms, "BLOCK", 32)
         for module in (postings, term_rows):
             patch.setattr(module, "COMMON", COMMON)

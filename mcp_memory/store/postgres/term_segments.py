@@ -38,7 +38,7 @@ segments would lock the space for longer when they are made, and be made again w
 """
 
 _LAYERS: tuple[Layer, ...] = get_args(Layer)
-_POSTINGS = 512  # of a bucket, so that a row is not moved out of its table
+_BUCKET_BYTES = 2_500  # at most, on average; with 1,000 the rows have a quarter more log, and more disk
 _SCAN_SECONDS = 600.0
 
 _TABLE = """
@@ -46,7 +46,7 @@ _TABLE = """
         space BIGINT NOT NULL, layer TEXT NOT NULL, first BIGINT NOT NULL, bucket INT NOT NULL,
         last BIGINT NOT NULL, buckets INT NOT NULL, keys BIGINT[] NOT NULL, ends INT[] NOT NULL,
         rows SMALLINT[] NOT NULL, PRIMARY KEY (space, layer, first, bucket)
-    );
+    ) WITH (toast_tuple_target = 8160);
     ALTER TABLE term_segment
         ALTER keys SET STORAGE EXTERNAL, ALTER ends SET STORAGE EXTERNAL, ALTER rows SET STORAGE EXTERNAL,
         ALTER keys SET STATISTICS 0, ALTER ends SET STATISTICS 0, ALTER rows SET STATISTICS 0;
@@ -108,18 +108,23 @@ _MERGED = """
     WITH posting AS MATERIALIZED (
         SELECT unnest(keys) AS key, (id - ?)::smallint AS row FROM {layer}_terms
         WHERE space = ? AND id BETWEEN ? AND ?
+    ), term AS MATERIALIZED (
+        SELECT key, count(*) AS rows FROM posting GROUP BY key
+    ), size AS MATERIALIZED (
+        SELECT (1 << ceil(log(2, 1 + (12 * count(*) + 2 * coalesce(sum(rows), 0)) / {bytes}))::int) - 1 AS mask
+        FROM term
     ), of_terms AS (
         SELECT bucket, array_agg(key ORDER BY key) AS keys, array_agg(last::int ORDER BY key) AS ends FROM (
-            SELECT key & {mask} AS bucket, key, sum(count(*)) OVER (PARTITION BY key & {mask} ORDER BY key) AS last
-            FROM posting GROUP BY key
-        ) term GROUP BY bucket
+            SELECT key & mask AS bucket, key, sum(rows) OVER (PARTITION BY key & mask ORDER BY key) AS last
+            FROM term, size
+        ) ended GROUP BY bucket
     ), of_rows AS (
-        SELECT key & {mask} AS bucket, array_agg(row ORDER BY key, row) AS rows FROM posting GROUP BY 1
+        SELECT key & mask AS bucket, array_agg(row ORDER BY key, row) AS rows FROM posting, size GROUP BY 1
     )
     INSERT INTO term_segment (space, layer, first, bucket, last, buckets, keys, ends, rows)
-    SELECT ?, '{layer}', ?, bucket, ?, {mask} + 1,
+    SELECT ?, '{layer}', ?, bucket, ?, mask + 1,
         coalesce(keys, '{{}}'), coalesce(ends, '{{}}'), coalesce(rows, '{{}}')
-    FROM generate_series(0, {mask}) bucket LEFT JOIN of_terms USING (bucket) LEFT JOIN of_rows USING (bucket)
+    FROM size, generate_series(0, mask) bucket LEFT JOIN of_terms USING (bucket) LEFT JOIN of_rows USING (bucket)
 """
 
 
@@ -135,18 +140,13 @@ def merge(tx: HomeTransaction, space: int, layer: Layer) -> bool:
         tx.all("SELECT first, last FROM term_segment WHERE space = ? AND layer = ? AND bucket = 0", space, layer)
     )
     for first, end in _missing(merged, last):
-        postings, are_alike = tx.all(
-            "SELECT coalesce(sum(cardinality(keys)), 0), count(DISTINCT version < ?) < 2"
-            f" FROM {layer}_terms WHERE space = ? AND id BETWEEN ? AND ?",
-            *(TERMS_VERSION, space, first, end),
-        )[0]
-        if are_alike:
+        are_alike = f"SELECT count(DISTINCT version < ?) < 2 FROM {layer}_terms WHERE space = ? AND id BETWEEN ? AND ?"
+        if tx.get(are_alike, TERMS_VERSION, space, first, end):
             tx.run(
                 "DELETE FROM term_segment WHERE space = ? AND layer = ? AND first BETWEEN ? AND ?",
                 *(space, layer, first, end),
             )
-            mask = (1 << (int(postings) // _POSTINGS).bit_length()) - 1
-            tx.run(_MERGED.format(layer=layer, mask=mask), first, space, first, end, space, first, end)
+            tx.run(_MERGED.format(layer=layer, bytes=_BUCKET_BYTES), first, space, first, end, space, first, end)
             return True
     return False
 
