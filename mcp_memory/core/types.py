@@ -639,6 +639,8 @@ class FoundPage:
     cursor: str | None
     known: Known | None
     """Whether the memory knows about the query: if "unlikely", nothing is close. None without a query."""
+    period: tuple[datetime, datetime] | None = None
+    """The time that the query names: its start and end (exclusive). A query of a time alone has only rows of it."""
     note: str | None = None
 
 

@@ -98,6 +98,9 @@ class Judgement:
 
     def share_of_words(self, text: str) -> float:
         """Return the share of the question's words in a text, weighted by rarity."""
+        folded = text.casefold()
+        if not any(word[: max(2, len(word) - 2)] in folded for word in self.worth):  # many lines have none
+            return 0.0
         terms = frozenset(index_terms(text))
         return math.fsum(weight for word, weight in self.worth.items() if word in terms)
 

@@ -7,6 +7,9 @@ after that statement. Rows that were not judged have the probability 0, and alte
 
 Two rules precede the scale: rows that contain an identifier or a quoted phrase of the query come first (`literals`),
 and quarantined rows last. Turns that are evidence of a statement before them are left out.
+
+A query of a time alone finds the rows of that time. Beside other words a time counts in the ranking of turns: rows of
+the time before all others were tried, and found no more of the evidence.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from heapq import merge
 from typing import Any, Literal
 
 from mcp_memory.core.secrets.masking import mask
-from mcp_memory.core.types import Atom, FoundLayer, FoundPage, Hit, ResultHit, Scene, Turn
+from mcp_memory.core.types import Atom, FoundLayer, FoundPage, Hit, Known, ResultHit, Scene, Turn
 from mcp_memory.language.snippet import matches, snippet
 from mcp_memory.language.words import fold
 from mcp_memory.longterm.persona import body as persona_body
@@ -39,7 +42,7 @@ from mcp_memory.longterm.search.pages import (
     require_session,
     turn_filters,
 )
-from mcp_memory.longterm.search.query import ParsedQuery, parse_query
+from mcp_memory.longterm.search.query import ParsedQuery, asked_period, parse_query
 from mcp_memory.longterm.search.question_words import content_words
 from mcp_memory.longterm.search.rerank import FIRST, Rerank, keep_order
 from mcp_memory.longterm.search.results import ABOUT, result_filters, results
@@ -55,7 +58,6 @@ from mcp_memory.suspicion.flags import flags
 WIDTH = 600  # characters of an excerpt
 PERSONA = "persona"
 _RESULTS, _PAGES, _ENTITIES = 40, 4, 4
-_MAX_HELD = 100  # quarantined rows, which are found before others
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,21 +105,18 @@ def find(
     asked = ("find", space, query, filters, sorted(layers))
     page = page_of(cursor, asked, at=at, store=store, space=space, listing=listing)
     finder = _Finder(store, search.cached(), space, query, embed, filters, layers, page, limit, at)
-    judgement = None
-    note = None
     if listing:
-        rows = finder.listed()
+        rows, known, note = finder.listed(), None, None
     else:
-        judgement = finder.judgement
-        rows, note = finder.ordered(rerank)
+        all_rows, note = finder.ordered(rerank)
+        known = finder.known(all_rows)
+        rows = [row for row in all_rows if row.shown_id not in page.shown]
     shown = rows[:limit]
-    known = judgement.known if judgement else None
-    if known != "likely" and any(row.verbatim for row in rows):
-        known = "likely" if finder.question.literal_only else "unsure"
     return FoundPage(
         hits=finder.hits(shown, neighbours),
         cursor=page.next_cursor([row.shown_id for row in shown]) if len(rows) > limit else None,
         known=known,
+        period=asked_period(finder.question.times) if finder.question.times else None,
         note=" ".join(filter(None, (taken_as, note))) or None,
     )
 
@@ -140,22 +139,31 @@ class _Finder:
         self._page = page
         self._limit = limit
         self._at = at
-        self._held = {
-            row.id: tuple(row.reasons)
-            for row in store.read(space, quarantine_rows.list_quarantined, limit=_MAX_HELD)
-            if row.is_quarantined
-        }
+        self._held: dict[str, tuple[str, ...]] = {}
         self._search = partial(search, space, query=query, embed=embed, at=at)
-        self._depth = min(MAX_SHOWN, len(page.shown) + limit + 1 + len(self._held))
+        self._depth = len(page.shown) + limit + 1
         self._newer: dict[str, Turn] = {}
         if query.strip():
             self._turns = self._find_turns()
             self._atoms = self._find_atoms()
+            self._held |= self._quarantined([hit.id for hit in self._atoms])
             self.judgement: Judgement = judge(store, space, query, self._turns, self._atoms, embed=embed, at=at)
             read_first(store, space, self._turns, self._turns[:limit])
             self._newer = find_changes(
                 store, space, partial(self._search, layer="turn"), page, limit, self._turns, self._turn_filters
             )
+
+    def _quarantined(self, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """Return the reasons of quarantined rows by id."""
+        held = self._store.read(self._space, quarantine_rows.list_quarantined, ids)
+        return {row.id: tuple(row.reasons) for row in held if row.is_quarantined}
+
+    def known(self, rows: Sequence[_Row]) -> Known:
+        """Return whether the memory knows about the query: not "unlikely" if a row has a literal of it."""
+        share = max((row.verbatim for row in rows if row.id not in self._held), default=0.0)
+        if self.question.literal_only and share == 1.0:
+            return "likely"
+        return "unsure" if share and self.judgement.known == "unlikely" else self.judgement.known
 
     # --- the layers ---------------------------------------------------------------------------------
 
@@ -175,9 +183,14 @@ class _Finder:
         passing = self._turn_filters
         if passing is None:
             return []
-        return self._search(
-            layer="turn", filters=self._page.then(passing, "turn"), limit=max(FIRST, COMPARED, self._depth)
-        )
+        search = partial(self._search, layer="turn", filters=self._page.then(passing, "turn"))
+        depth = max(FIRST, COMPARED, self._depth)
+        while True:
+            hits = search(limit=depth)
+            self._held = self._quarantined([hit.id for hit in hits])
+            if len(hits) < depth or len(hits) - len(self._held) >= self._depth:
+                return hits
+            depth *= 2  # quarantined rows come last, however many are found before others
 
     def _find_atoms(self) -> list[Ranked]:
         """Return current statements that share a word with the query or are near in meaning.
@@ -198,7 +211,7 @@ class _Finder:
         }
         return [
             hit for hit in hits if hit.id not in past and ("words" in hit.found_by or (hit.cosine or 0.0) >= MIN_COSINE)
-        ][: self._depth]
+        ]
 
     def _turn_rows(self) -> Iterator[_Row]:
         for hit in current_first(self._turns, self._newer) if "turn" in self._layers else ():
@@ -306,6 +319,7 @@ class _Finder:
             listed = current_atoms(self._store, self._space, passing, self._at, after=last, limit=self._limit + 1)
         else:
             listed = ()
+        self._held = self._quarantined([row.id for row in listed])
         return [
             _Row(
                 id=row.id,
@@ -317,7 +331,7 @@ class _Finder:
         ]
 
     def ordered(self, rerank: Rerank) -> tuple[list[_Row], str | None]:
-        """Return the rows that were not shown on earlier pages, best first, and a note on the reranking."""
+        """Return all rows, best first, and a note on the reranking."""
         layers = [list(self._atom_rows()), list(self._turn_rows()), self._result_rows()]
         layers += [self._page_rows(), self._entity_rows()]
         keyed = ([(-row.chance, place, row) for place, row in enumerate(rows)] for rows in layers)
@@ -328,7 +342,7 @@ class _Finder:
         reranked = (by_id[hit.id] for hit in ranked.hits)
         rows = [next(reranked) if row.ranked else row for row in rows]
         rows.sort(key=lambda row: (row.id in self._held, -row.verbatim))
-        return [row for row in rows if row.shown_id not in self._page.shown], ranked.note
+        return rows, ranked.note
 
     def _without_evidence(self, rows: Sequence[_Row]) -> list[_Row]:
         """Leave out turns that are evidence of a statement before them, unless they contain a literal."""
