@@ -24,10 +24,10 @@ from mcp_memory.cli.base import (
     settings,
     wants_json,
 )
-from mcp_memory.cli.terminal import columns, escape_controls, format_day, format_minute, plural, wrap
+from mcp_memory.cli.terminal import columns, escape_controls, format_day, format_minute, wrap
 from mcp_memory.core.errors import NotFound, Refused, StoreUnavailable
 from mcp_memory.core.rights import RIGHTS
-from mcp_memory.core.text import format_bytes
+from mcp_memory.core.text import format_bytes, plural
 
 if TYPE_CHECKING:
     from mcp_memory.service.portable.writing import Exported

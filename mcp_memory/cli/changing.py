@@ -18,11 +18,11 @@ from mcp_memory.cli.base import (
     settings,
     wants_json,
 )
-from mcp_memory.cli.terminal import columns, escape_controls, format_minute, one_line, plural, wrap
+from mcp_memory.cli.terminal import columns, escape_controls, format_minute, one_line, wrap
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.personal_ids import by_memory
 from mcp_memory.core.secrets.masking import mask
-from mcp_memory.core.text import format_bytes
+from mcp_memory.core.text import format_bytes, plural
 from mcp_memory.core.types import StatementKind
 from mcp_memory.longterm.verification.trust import REASONS
 

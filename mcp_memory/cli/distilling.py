@@ -25,8 +25,9 @@ from mcp_memory.cli.base import (
     settings,
     wants_json,
 )
-from mcp_memory.cli.terminal import columns, escape_controls, format_minute, plural, wrap
+from mcp_memory.cli.terminal import columns, escape_controls, format_minute, wrap
 from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.text import plural
 from mcp_memory.core.types import NewTurn, Turn
 
 if TYPE_CHECKING:

@@ -23,13 +23,14 @@ import anyio
 
 from mcp_memory import __version__
 from mcp_memory.cli.check import Check, State
-from mcp_memory.cli.terminal import model_name, one_line, plural, suggest_names
+from mcp_memory.cli.terminal import model_name, one_line, suggest_names
 from mcp_memory.core import telemetry
 from mcp_memory.core.config import Settings, load_settings, require_home, unknown_variables
 from mcp_memory.core.distribution import install_hint
 from mcp_memory.core.errors import InvalidInput, McpMemoryError, ModelFailed
 from mcp_memory.core.hook_outcomes import outcomes
 from mcp_memory.core.paths import foreign_files
+from mcp_memory.core.text import plural
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.core.types import NewTurn
 from mcp_memory.integrations.clients.plan import installed_but_off

@@ -21,9 +21,10 @@ from anyio.from_thread import start_blocking_portal
 
 from mcp_memory.cli.base import ask, command_settings, progress_bars, settings, wants_json
 from mcp_memory.cli.distilling import cost_line, distilling_cost
-from mcp_memory.cli.terminal import escape_controls, format_day, json_text, plural, wrap
+from mcp_memory.cli.terminal import escape_controls, format_day, json_text, wrap
 from mcp_memory.core.errors import InvalidInput, McpMemoryError, Refused
 from mcp_memory.core.secrets.masking import mask
+from mcp_memory.core.text import plural
 from mcp_memory.integrations.importers.archive import unpacked_conversations
 from mcp_memory.integrations.importers.follow import LOGS, FollowReport, follow_log, preview_log, watch_logs
 from mcp_memory.integrations.importers.format_table import files_of_formats, table, whole_file_format

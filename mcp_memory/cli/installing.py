@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mcp_memory.cli.base import ask_memory, command_settings, memory_options, say, settings
-from mcp_memory.cli.terminal import columns, escape_controls, json_text, plural
+from mcp_memory.cli.terminal import columns, escape_controls, json_text
 from mcp_memory.core.errors import InvalidInput, McpMemoryError, NotFound, Refused
 from mcp_memory.core.private_files import make_folder
-from mcp_memory.core.text import safe_name
+from mcp_memory.core.text import plural, safe_name
 
 if TYPE_CHECKING:
     from mcp_memory.core.config import Settings

@@ -16,12 +16,12 @@ from mcp_memory.cli.terminal import (
     json_text,
     one_line,
     output_block,
-    plural,
     scene_block,
     turn_block,
     wrap,
 )
 from mcp_memory.core.errors import NotFound
+from mcp_memory.core.text import plural
 from mcp_memory.core.types import EXTRACTED, SAID_BY, TurnHit
 from mcp_memory.longterm.verification.trust import REASONS
 from mcp_memory.service.excerpts import passages

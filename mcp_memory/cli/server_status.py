@@ -11,9 +11,9 @@ import anyio
 
 from mcp_memory import __version__
 from mcp_memory.cli.check import Check
-from mcp_memory.cli.terminal import plural
 from mcp_memory.core.errors import McpMemoryError, Refused
 from mcp_memory.core.rights import includes
+from mcp_memory.core.text import plural
 from mcp_memory.integrations.hooks.daemon_files import waiting_logs
 from mcp_memory.service.memory import open_memory
 

@@ -19,12 +19,11 @@ from mcp_memory.cli.terminal import (
     format_minute,
     json_text,
     one_line,
-    plural,
     turn_block,
 )
 from mcp_memory.core.distribution import install_hint
 from mcp_memory.core.errors import McpMemoryError, NotFound, Refused
-from mcp_memory.core.text import format_bytes
+from mcp_memory.core.text import format_bytes, plural
 
 if TYPE_CHECKING:
     from mcp_memory.core.types import CanvasRow, Ref, Turn

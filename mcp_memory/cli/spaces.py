@@ -12,8 +12,9 @@ import click
 from mcp_memory.cli.base import as_json, ask_new_home, memory_options, print_answer
 from mcp_memory.cli.changing import retention_days
 from mcp_memory.cli.status import quota_text
-from mcp_memory.cli.terminal import columns, escape_controls, plural
+from mcp_memory.cli.terminal import columns, escape_controls
 from mcp_memory.core.errors import InvalidInput, Refused
+from mcp_memory.core.text import plural
 
 if TYPE_CHECKING:
     from mcp_memory.store.forgetting import Policy

@@ -35,11 +35,10 @@ from mcp_memory.cli.terminal import (
     json_text,
     model_name,
     one_line,
-    plural,
     suggest_names,
     wrap,
 )
-from mcp_memory.core.text import format_bytes
+from mcp_memory.core.text import format_bytes, plural
 
 if TYPE_CHECKING:
     from mcp_memory.cli.check import Check

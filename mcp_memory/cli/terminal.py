@@ -118,12 +118,6 @@ def _width(text: str) -> int:
     )
 
 
-def plural(count: int, word: str) -> str:
-    """Return `1 turn`, `2 turns`, `3 canvases`."""
-    many = f"{word}es" if word.endswith("s") else f"{word}s"
-    return f"{count:,} {word if count == 1 else many}"
-
-
 def model_name(identity: str) -> str:
     """Return the identity of an embedding model, with spaces at which it can be broken."""
     return identity.replace("+", " + ")

@@ -266,6 +266,12 @@ def format_bytes(count: int) -> str:
     return f"{value / 1000:.1f} TB"
 
 
+def plural(count: int, one: str, many: str | None = None) -> str:
+    """Return a number with its noun: `1 turn`, `2,000 turns`, `3 canvases`; `many` is for any other plural."""
+    many = many or (f"{one}es" if one.endswith("s") else f"{one}s")
+    return f"{count:,} {one if count == 1 else many}"
+
+
 def remove_hidden(text: str) -> str:
     """Return a text without invisible characters, except those that its script needs."""
     if text.isascii():

@@ -7,7 +7,7 @@ from contextlib import suppress
 from datetime import datetime
 
 from mcp_memory.core.errors import InvalidInput, NotFound
-from mcp_memory.core.text import one_line
+from mcp_memory.core.text import one_line, plural
 from mcp_memory.language.words import base_terms
 from mcp_memory.longterm.persona import body
 from mcp_memory.longterm.verification.evidence import call_of
@@ -70,9 +70,9 @@ def forgotten_along(store: Store, space: str, reach: Reach, *, query: str | None
         rest = "rests" if len(reach.along) == 1 else "rest"
         sentences.append(f"Nothing else is left of what {_names(reach.along)} {rest} on: that goes too.")
     if reach.facts:
-        sentences.append(f"{_count(reach.facts, 'fact')} with it.")
+        sentences.append(f"{plural(reach.facts, 'fact')} with it.")
     if reach.records:
-        sentences.append(f"{_count(reach.records, 'line')} of tasks, with the words on their nodes.")
+        sentences.append(f"{plural(reach.records, 'line')} of tasks, with the words on their nodes.")
     sentences += _changed_pages(store, space, reach)
     if reach.said_in:
         stay = "stays" if len(reach.said_in) == 1 else "stay"
@@ -81,7 +81,7 @@ def forgotten_along(store: Store, space: str, reach: Reach, *, query: str | None
             "too, if it is to go."
         )
     if query and (waiting := store.index_progress().unindexed_refs):
-        sentences.append(f"{_count(waiting, 'result')} not indexed yet: whether the words stand there is not known.")
+        sentences.append(f"{plural(waiting, 'result')} not indexed yet: whether the words stand there is not known.")
     return sentences
 
 
@@ -113,7 +113,3 @@ def previews(store: Store, space: str, ids: Sequence[str], *, written: Mapping[s
 def _names(ids: Sequence[str]) -> str:
     rest = len(ids) - _SHOWN
     return ", ".join(ids[:_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

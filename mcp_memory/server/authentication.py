@@ -35,7 +35,6 @@ from mcp_memory.core.regular_files import read_regular
 from mcp_memory.core.rights import Right
 from mcp_memory.server import oauth
 from mcp_memory.ui.sessions import Reader, TooManyKeys
-from mcp_memory.ui.words import t
 
 if TYPE_CHECKING:
     from mcp_memory.core.config import Settings
@@ -335,7 +334,7 @@ class TokenAuthenticator:
             return None
         except oauth.Unreachable as error:
             logger.warning("a token cannot be checked: %s", error)
-            raise StoreUnavailable(t("entry.unreachable")) from None
+            raise StoreUnavailable("Tokens cannot be checked now. Try again.") from None
         if client is None:
             try:
                 await self._wrong.take(counted_address(address))

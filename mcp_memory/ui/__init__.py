@@ -2,11 +2,10 @@
 
     pages/       the pages by address, a module for each            pictures/   charts, timeline, graph, canvas as SVG
     elements     trees of checked elements, as HTML and as JSON     components  View, Page, and parts that pages share
-    markdown     scenes and the persona as elements                 words       the texts of the interface (words.toml)
-    frame        the frame of every page in a browser               mcp_app     the pages as the MCP App shows them
-    app          the pages over HTTP, and `mcp-memory ui`           responses   headers, forms, files, event streams
-    sessions     access to the pages                                actions     changes made by forms
-    static/      style sheet and scripts
+    markdown     scenes and the persona as elements                 frame       the frame of every page in a browser
+    app          the pages over HTTP, and `mcp-memory ui`           mcp_app     the pages as the MCP App shows them
+    sessions     access to the pages                                responses   headers, forms, files, event streams
+    static/      style sheet and scripts                            actions     changes made by forms
 
 Nothing is decided here: pages call verbs of `Memory` and show the results. Reading and all forms work without
 JavaScript.

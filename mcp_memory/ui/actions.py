@@ -14,16 +14,15 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from mcp_memory.core.errors import InvalidInput, NotFound, Refused
 from mcp_memory.core.rights import RIGHTS, Right
-from mcp_memory.core.text import one_line
+from mcp_memory.core.text import one_line, plural
 from mcp_memory.core.types import Atom, Fact, StatementKind
-from mcp_memory.ui.components import Page, View, action, link, memory_text, note, part, section
+from mcp_memory.ui.components import Page, View, link, memory_text, note, part, section, undo_correction
 from mcp_memory.ui.elements import Element, el
 from mcp_memory.ui.sessions import Reader
-from mcp_memory.ui.words import t
 
 if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
@@ -32,6 +31,18 @@ if TYPE_CHECKING:
 CONFIRMATION = "done"
 _CONFIRMATION_VALUES = re.compile(r"(?:\.(?:[at][1-9][0-9]{0,17}|[0-9]{1,9})){0,12}")
 _MAX_VALUES = 12
+_TEXTS = {
+    "unpatched": "The patch was undone.",
+    "fold": "Folded.",
+    "unfold": "Unfolded.",
+    "complete": "The task is marked as done.",
+    "switch": "This is the active task now.",
+    "paused": "Models are paused.",
+    "resumed": "Models are asked again.",
+    "copied": "A backup was made.",
+    "revoked": "The token was revoked. It opens nothing any more.",
+}
+"""Messages without ids and numbers."""
 
 
 def confirmation_address(path: str, name: str, *values: str | int) -> str:
@@ -52,7 +63,7 @@ def confirmation(parameter: str | None, view: View) -> list[Element]:
     text = _confirmation_text(name, values)
     undo = None
     if name == "stored" and len(values) > 1:
-        undo = action(view, "undo_correction", t("item.undo_correction"), id=values[0], back=f"/{values[0]}")
+        undo = undo_correction(view, values[0])
     return [note(text, kind="ok"), *([undo] if undo else [])] if text else []
 
 
@@ -60,36 +71,48 @@ def _confirmation_text(name: str, values: Sequence[str]) -> str:
     """Return the text of a message; empty for an unknown message or unsuitable values."""
     match name, values:
         case "stored", [id, *ended] if all(value[0] == "a" for value in values):
-            over = t("done.over", count=len(ended), ids=", ".join(ended)) if ended else ""
-            return f"{t('done.stored', id=id)} {over}".strip()
+            verb = "holds" if len(ended) == 1 else "hold"
+            return f"Stored as {id}." + (f" {', '.join(ended)} no longer {verb}." if ended else "")
         case "known", [id, *_]:
-            return t("done.known", id=id)
+            return f"The memory had this already, as {id}. Nothing new was stored."
         case "uncorrected", [id, *again] if again:
-            return t("done.uncorrected", count=len(again), id=id, ids=", ".join(again))
-        case (("back" | "erased"), _):
-            return t(f"done.{name}", things=_count_kinds(values))
-        case (("forgotten" | "released" | "kept" | "restored"), [count, *_]) if count.isdecimal():
-            return t(f"done.{name}", count=int(count))
-        case (
-            ("unpatched" | "fold" | "unfold" | "complete" | "switch" | "paused" | "resumed" | "copied" | "revoked"),
-            _,
-        ):
-            return t(f"done.{name}")
+            verb = "holds" if len(again) == 1 else "hold"
+            return f"The correction {id} is undone. {', '.join(again)} {verb} again."
+        case "back", _:
+            return f"Brought back: {_count_kinds(values)}."
+        case "erased", _:
+            return f"Erased for good: {_count_kinds(values)}."
+        case (("forgotten" | "released" | "kept" | "restored"), [number, *_]) if number.isdecimal():
+            return _count_text(name, int(number))
         case _:
-            return ""
+            return _TEXTS.get(name, "")
+
+
+def _count_text(name: Literal["forgotten", "released", "kept", "restored"], number: int) -> str:
+    them = "it" if number == 1 else "them"
+    match name:
+        case "forgotten":
+            return f"{plural(number, 'item was', 'items were')} forgotten. You can bring {them} back."
+        case "released":
+            return f"{plural(number, 'item was', 'items were')} released. Recall may bring {them} now."
+        case "kept":
+            return f"{plural(number, 'item stays', 'items stay')} in quarantine."
+        case "restored":
+            return f"Version {number:,} is the current one again."
 
 
 def _count_kinds(values: Sequence[str]) -> str:
     """Format three numbers, of statements, turns and tool results, as words; numbers that are 0 are left out."""
-    keys = ("item.gone_statements", "item.gone_turns", "item.gone_results")
     numbers = [int(value) for value in values if value.isdecimal()]
-    counts = [t(key, count=number) for key, number in zip(keys, numbers, strict=False) if number]
-    return ", ".join(counts) or t("done.nothing")
+    nouns = ("statement", "turn", "tool result")
+    return ", ".join(plural(many, noun) for many, noun in zip(numbers, nouns, strict=False) if many) or "nothing"
 
 
 PURGE_WORD = "PURGE"
 _PATH = re.compile(r"/(?![/\\])[^\x00-\x20\x7f\\]*")
 _MAX_DAYS = 36_500
+_CANVAS_ACTIONS = ("fold", "unfold", "complete", "switch")
+_NOTHING_CHOSEN = "Nothing is chosen. Choose at least one and repeat."
 
 
 class Forbidden(Refused):
@@ -113,7 +136,7 @@ class Call:
     def number(self, name: str) -> int:
         text = self.text(name)
         if not (text.isascii() and text.isdigit() and len(text) <= 9):
-            raise InvalidInput(t("actions.number", name=name, given=one_line(text, 40)))
+            raise InvalidInput(f"{name} must be a whole number, not {one_line(text, 40)!r}.")
         return int(text)
 
     @property
@@ -144,19 +167,24 @@ async def run(name: str, call: Call) -> str | Page:
     """
     action = _ACTIONS.get(name)
     if action is None:
-        raise NotFound(t("actions.unknown", name=one_line(name, 40)))
+        raise NotFound(f"There is no action {one_line(name, 40)}.")
     if not call.reader.allows(action.needs):
-        raise Forbidden(t("actions.right", needs=action.needs, has=call.reader.right))
+        rights = f"This needs the right {action.needs}, and this session has {call.reader.right}."
+        raise Forbidden(f"{rights} Open the memory with another token.")
     if action.is_of_owner and not call.reader.is_owner:
-        raise Forbidden(t("actions.owner"))
+        raise Forbidden("Only the owner can do this, on the machine of the memory: mcp-memory ui.")
     return await action.run(call)
+
+
+def _not_one_of(name: str, choices: Iterable[str]) -> InvalidInput:
+    return InvalidInput(f"{name} must be one of: {', '.join(choices)}.")
 
 
 # --- statements, turns and results ------------------------------------------------------------------
 async def _remember(call: Call) -> str | Page:
     text, kind = call.text("text"), cast("StatementKind | None", call.text("kind") or None)
     if kind is not None and kind not in get_args(StatementKind):
-        raise InvalidInput(t("actions.choice", name="kind", choices=", ".join(get_args(StatementKind))))
+        raise _not_one_of("kind", get_args(StatementKind))
     ids, fact = call.ids("supersedes"), dict[str, str]()
     older = await call.memory.statements_by_id(ids)
     fact_before = next((atom.fact for atom in older if atom.fact), None)
@@ -208,7 +236,7 @@ async def _undo_correction(call: Call) -> str:
 async def _forget(call: Call) -> str:
     ids = call.ids("ids")
     if not ids:
-        raise InvalidInput(t("actions.nothing"))
+        raise InvalidInput(_NOTHING_CHOSEN)
     forgotten = await call.memory.forget(ids, reason=call.text("reason"), dry_run=False)
     return confirmation_address(
         f"/{forgotten.tombstone}" if forgotten.tombstone else call.back("/"), "forgotten", forgotten.total
@@ -232,16 +260,16 @@ async def _review(call: Call) -> str:
         case "released" | "kept" as verdict:
             done = await call.memory.review(call.ids("ids"), verdict)
         case _:
-            raise InvalidInput(t("actions.choice", name="verdict", choices="released, kept"))
+            raise _not_one_of("verdict", ("released", "kept"))
     return confirmation_address(call.back("/review"), verdict, len(done))
 
 
 async def _purge(call: Call) -> str:
     if call.text("word") != PURGE_WORD:
-        raise InvalidInput(t("actions.word", word=PURGE_WORD))
+        raise InvalidInput(f"Nothing was erased. Type {PURGE_WORD} to erase for good.")
     tombstones = call.ids("tombstones")
     if not tombstones:
-        raise InvalidInput(t("actions.nothing"))
+        raise InvalidInput(_NOTHING_CHOSEN)
     purged_ids = [
         id for tombstone in await call.memory.purgeable() if tombstone.id in tombstones for id in tombstone.ids
     ]
@@ -262,8 +290,8 @@ async def _undo_patch(call: Call) -> str:
 
 async def _fold(call: Call) -> str:
     action = call.text("action")
-    if action not in ("fold", "unfold", "complete", "switch"):
-        raise InvalidInput(t("actions.choice", name="action", choices="fold, unfold, complete, switch"))
+    if action not in _CANVAS_ACTIONS:
+        raise _not_one_of("action", _CANVAS_ACTIONS)
     number = call.number("number")
     await call.memory.fold_canvas(task=f"{number:03}", nodes=call.ids("nodes"), action=action)
     return confirmation_address(f"/{number:03}", action)
@@ -293,21 +321,21 @@ async def _revoke_token(call: Call) -> str:
 async def _create_token(call: Call) -> Page:
     right = call.text("right") or "write"
     if right not in RIGHTS:
-        raise InvalidInput(t("actions.choice", name="right", choices=", ".join(RIGHTS)))
+        raise _not_one_of("right", RIGHTS)
     days = call.number("days") if call.text("days") else None
     if days is not None and not 0 < days <= _MAX_DAYS:
-        raise InvalidInput(t("actions.days", most=f"{_MAX_DAYS:,}"))
+        raise InvalidInput(f"A token can last for 1 to {_MAX_DAYS:,} days.")
     token, text = await call.memory.create_token(
         call.text("name"), right=right, expires=None if days is None else timedelta(days=days)
     )
     body = section(
         None,
-        note(t("actions.token_once"), kind="warn"),
+        note("Copy it now: it is stored as a hash only, and not shown again.", kind="warn"),
         el("p", el("code", text, class_="secret")),
-        el("p", t("actions.token_opens", right=token.right), " ", memory_text(", ".join(token.spaces))),
-        el("p", link("/home", t("actions.to_home"))),
+        el("p", f"It has the right {token.right} in: ", memory_text(", ".join(token.spaces))),
+        el("p", link("/home", "Back")),
     )
-    return Page(title=t("actions.token_title", name=token.name), body=(body,), here="home")
+    return Page(title=f"Token {token.name}", body=(body,), here="home")
 
 
 @dataclass(frozen=True, slots=True)

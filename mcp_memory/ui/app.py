@@ -62,7 +62,7 @@ from mcp_memory.service.shared_memory import SharedMemory
 from mcp_memory.ui import actions
 from mcp_memory.ui.components import Page, View, link, note
 from mcp_memory.ui.elements import el, tree
-from mcp_memory.ui.frame import document, entry_page, frame_page, plain_page
+from mcp_memory.ui.frame import ENTRY_TITLE, document, entry_page, frame_page, plain_page
 from mcp_memory.ui.pages import ADDRESSES, page_at
 from mcp_memory.ui.responses import (
     Rejected,
@@ -75,7 +75,6 @@ from mcp_memory.ui.responses import (
     static_file,
 )
 from mcp_memory.ui.sessions import Authenticator, OneTimeKeys, Reader, Session, Sessions, TooManyKeys
-from mcp_memory.ui.words import t
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -94,8 +93,13 @@ _STATUS: tuple[tuple[type[McpMemoryError], int], ...] = (
     (ModelFailed, 502),
     (EmbeddingFailed, 502),
 )
-
-
+_FAILED = "That did not work"
+_BUG = "Internal error. Its traceback is in the log of the process."
+_NO_PAGE = "There is no page here."
+_NOT_ALLOWED = "That cannot be done at this address."
+_ENDED = "Your session has ended, or was never opened. Open the memory again."
+_WRONG_KEY = "That key is wrong, was used before, or is older than a minute. Start mcp-memory ui again for a new one."
+_WRONG_TOKEN = "That token is wrong, has ended, or opens no space."
 _SEPARATORS = re.compile(r"[./?=&]")
 
 
@@ -140,7 +144,7 @@ class Interface:
         """`host` is the only accepted Host, None if the caller checks it. If `has_tokens`, readers enter tokens."""
         self._memory, self._authenticator, self._host = memory, authenticator, host
         self._base = base.rstrip("/")
-        self._kind = "token" if has_tokens else "key"
+        self._has_tokens = has_tokens
         self._known: Sessions | None = None
         self._streams = Streams()
         self._is_loaded = False
@@ -154,21 +158,23 @@ class Interface:
         try:
             response = await self._answer(request)
         except Rejected as refused:
-            response = self._plain(refused.status, t("frame.error"), refused.text)
+            response = self._plain(refused.status, _FAILED, refused.text)
         except McpMemoryError as error:
-            response = self._plain(_status_of(error), t("frame.error"), await _mask_error(error))
+            response = self._plain(_status_of(error), _FAILED, await _mask_error(error))
         except ClientDisconnect:
             return
         except Exception:
             logger.exception("a request of the interface failed")
-            response = self._plain(500, t("frame.error"), t("http.internal"))
+            response = self._plain(500, _FAILED, _BUG)
         await add_security_headers(response)(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
         if self._host is not None and not is_host(request, self._host):
-            return PlainTextResponse(t("http.host"), 421)
+            return PlainTextResponse(
+                "This address is not that of the interface. Open the address that the command printed.", 421
+            )
         if request.method not in ("GET", "HEAD", "POST"):
-            raise Rejected(405, t("http.method"))
+            raise Rejected(405, _NOT_ALLOWED)
         if request.method == "POST":
             check_origin(request, self._host)
         raw = bytes(request.scope.get("raw_path") or quote(str(request.scope["path"])).encode())
@@ -176,7 +182,7 @@ class Interface:
         if path == self._base:
             return RedirectResponse(f"{self._base}/", 307)
         if not path.startswith(f"{self._base}/"):
-            return PlainTextResponse(t("http.not_found"), 404)
+            return PlainTextResponse(_NO_PAGE, 404)
         first, slash, rest = path.removeprefix(f"{self._base}/").partition("/")
         match first, request.method:
             case "", "GET" | "HEAD":
@@ -184,9 +190,9 @@ class Interface:
             case ".enter", "POST":
                 return await self._enter(request)
             case ".static", "GET" | "HEAD":
-                return await static_file(request, rest) or PlainTextResponse(t("http.not_found"), 404)
+                return await static_file(request, rest) or PlainTextResponse(_NO_PAGE, 404)
             case _ if first.startswith(".") or not first:
-                raise Rejected(404, t("http.not_found"))
+                raise Rejected(404, _NO_PAGE)
             case _ if not slash:
                 return RedirectResponse(f"{self._base}/{first}/", 307)
             case _:
@@ -206,8 +212,8 @@ class Interface:
         return self._key_page() if opened is None else RedirectResponse(self._home(opened[1].space), 303)
 
     def _key_page(self, message: str | None = None, *, status: int = 200, **headers: str) -> Response:
-        body = entry_page("/.enter", message, has_tokens=self._kind == "token")
-        response = self._document(body, title=t("entry.title"), status=status)
+        body = entry_page("/.enter", message, has_tokens=self._has_tokens)
+        response = self._document(body, title=ENTRY_TITLE, status=status)
         response.headers.update(headers)
         return response
 
@@ -218,11 +224,11 @@ class Interface:
             reader = await self._authenticator.authenticate(form.get("key", "").strip(), address)
         except TooManyKeys as many:
             wait = {"Retry-After": str(many.seconds)}
-            return self._key_page(t("entry.wait", seconds=many.seconds), status=429, **wait)
+            return self._key_page(f"Too many wrong keys. Try again in {many.seconds} s.", status=429, **wait)
         except McpMemoryError as error:
             return self._key_page(await _mask_error(error), status=_status_of(error))
         if reader is None:
-            return self._key_page(t(f"entry.wrong_{self._kind}"), status=403)
+            return self._key_page(_WRONG_TOKEN if self._has_tokens else _WRONG_KEY, status=403)
         response = RedirectResponse(self._home(reader.space), 303)
         sessions, is_secure = await self._sessions(), request.headers.get("origin", "").startswith("https:")
         self._set_cookie(response, sessions.start(reader, now=await self._now(), secure=is_secure), sessions)
@@ -281,11 +287,11 @@ class Interface:
         opened = await self._session(request)
         if opened is None:
             if "application/json" in request.headers.get("accept", ""):
-                return JSONResponse({"error": t("entry.ended")}, 401)
-            return self._key_page(t("entry.ended"), status=401)
+                return JSONResponse({"error": _ENDED}, 401)
+            return self._key_page(_ENDED, status=401)
         session, reader = opened
         if not reader.may_see(space):
-            raise Rejected(404, t("http.not_found"))
+            raise Rejected(404, _NO_PAGE)
         memory = (await self._memory()).in_space(space)
         if reader.who:
             memory = memory.of_client(reader.who)
@@ -323,7 +329,7 @@ class Interface:
             except Exception as error:
                 measure.fail(error)
                 logger.exception("a page could not be made")
-                return await self._error(visit, 500, t("http.internal"))
+                return await self._error(visit, 500, _BUG)
 
     async def _show(self, visit: _Visit) -> Response:
         first, _, rest = visit.path[1:].partition("/")
@@ -333,15 +339,15 @@ class Interface:
             case "go", "":
                 space = visit.request.query_params.get("space", "")
                 if not space or not visit.reader.may_see(space):
-                    raise Rejected(404, t("http.not_found"))
+                    raise Rejected(404, _NO_PAGE)
                 return RedirectResponse(self._home(space), 303)
             case "download", id:
                 ref, data = await visit.memory.ref(unquote(id))
                 return attachment(data, f"{ref.id}.txt")
             case "", rest if rest:  # `//host/…`, which other parsers read as another host
-                raise NotFound(t("http.not_found"))
+                raise NotFound(_NO_PAGE)
             case "do", _:
-                raise Rejected(405, t("http.method"))
+                raise Rejected(405, _NOT_ALLOWED)
             case _:
                 page = await page_at(visit.address, self._view(visit))
                 done = actions.confirmation(visit.request.query_params.get(actions.CONFIRMATION), self._view(visit))
@@ -374,28 +380,28 @@ class Interface:
     async def _error(self, visit: _Visit, status: int, text: str, *, back: str = "") -> Response:
         if visit.wants_json:
             return JSONResponse({"error": text}, status)
-        title = t("frame.not_found" if status == 404 else "frame.error")
-        way = el("p", link(back, t("frame.back_there")) if back else link("/", t("frame.back")))
+        title = "Not found" if status == 404 else _FAILED
+        way = el("p", link(back, "Back to where you were") if back else link("/", "Back to the memory"))
         return await self._page(visit, Page(title=title, body=(note(text, kind="bad"), way)), status)
 
     def _events(self, visit: _Visit) -> Response:
         session = visit.session
         if not self._streams.may_open(session.id):
-            raise Rejected(429, t("http.many"))
+            raise Rejected(429, "Too many pages of this session wait for changes already.")
         events = self._streams.of(session.id, visit.memory, partial(self._goes_on, session))
         return StreamingResponse(events, media_type="text/event-stream")
 
     async def _do(self, visit: _Visit, measure: MeasuredRequest) -> Response:
         first, _, name = visit.path[1:].partition("/")
         if first != "do":
-            raise Rejected(405, t("http.method"))
+            raise Rejected(405, _NOT_ALLOWED)
         form = await read_form(visit.request)
         measure.verb = f"action {name}" if name in actions.names() else "action"
         measure.ids = ids_in({field: value.split() for field, value in form.items()})
         sessions = await self._sessions()
         if not sessions.is_form_token(visit.session, form.get("form_token", "")):
             measure.outcome = "rejected"
-            return await self._error(visit, 403, t("http.form"))
+            return await self._error(visit, 403, "This form has expired. Go back, load the page again and repeat.")
         if name == "leave":
             sessions.end(visit.session)
             response = RedirectResponse(f"{self._base}/", 303)

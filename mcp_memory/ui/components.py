@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
 from mcp_memory.core.rights import Right, includes
-from mcp_memory.core.text import remove_hidden
-from mcp_memory.core.types import ATTRIBUTION, Atom, Kind, Source, Turn
+from mcp_memory.core.text import plural, remove_hidden
+from mcp_memory.core.types import ATTRIBUTION, Atom, Kind, Role, Source, StatementKind, Turn
 from mcp_memory.ui.elements import Element, Node, el
-from mcp_memory.ui.words import t
 
 if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
@@ -51,6 +50,24 @@ class Page:
     here: str = ""
 
 
+ROLE_NAMES: Mapping[Role, str] = {
+    "user": "you",
+    "assistant": "assistant",
+    "system": "system",
+    "tool": "tool",
+    "note": "told to the memory",
+}
+KIND_NAMES: Mapping[Kind, str] = {"persona": "about the person", "episodic": "event", "instruction": "rule"}
+KIND_EXPLANATIONS: Mapping[StatementKind, str] = {
+    "persona": "about the person: what lasts (persona)",
+    "episodic": "event: what happened (episodic)",
+    "instruction": "rule: how agents should work (instruction)",
+    "promise": "promise: what to tell you when something comes up (promise)",
+}
+ENDED = "no longer true"
+"""Mark of a statement that has ended."""
+
+
 # --- addresses and times ----------------------------------------------------------------------------
 def address(path: str, /, **query: object) -> str:
     """Return an address of this interface. The caller escapes each part of `path` with `part`; values are escaped here.
@@ -75,6 +92,11 @@ def moment(at: datetime, *, day: bool = False) -> Element:
     """Return a time, or with `day` only its date. The scripts show it in the reader's time zone."""
     return el("time", f"{at:%Y-%m-%d}" if day else f"{at:%Y-%m-%d %H:%M}", datetime=at.isoformat(timespec="seconds"),
               data_day=day)  # fmt: skip
+
+
+def day(of: date) -> Element:
+    """Return a day in words, such as `Monday 3 March`; the scripts do not change it."""
+    return el("time", f"{of:%A} {of.day} {of:%B}", datetime=of.isoformat())
 
 
 def time_span(first: datetime, last: datetime) -> Element:
@@ -124,7 +146,7 @@ def quote_turn(
 
 def speaker(turn: Turn) -> Node:
     """Return the speaker of a turn: the name, and the role unless that is the user; the role alone without a name."""
-    role = t(f"shared.role_{turn.role}")
+    role = ROLE_NAMES[turn.role]
     if not turn.name:
         return memory_text(role)
     return memory_text(turn.name if turn.role == "user" else f"{turn.name} ({role})")
@@ -168,7 +190,12 @@ def badge(text: str, kind: str = "") -> Element:
 
 def kind_badge(kind: Kind) -> Element:
     """Return the label of a kind of statement; its tooltip explains the kind and gives its name in the tools."""
-    return el("span", t(f"shared.kind_{kind}"), class_="badge kind", title=t(f"memory.kind_{kind}"))
+    return el("span", KIND_NAMES[kind], class_="badge kind", title=KIND_EXPLANATIONS[kind])
+
+
+def review_badge() -> Element:
+    """Return the label of a quarantined row."""
+    return badge("waits for review", "warn")
 
 
 def note(*children: Any, kind: str = "") -> Element:
@@ -236,8 +263,8 @@ def statement_row(atom: Atom) -> Element:
             moment(atom.valid_from, day=True),
             [" – ", moment(atom.valid_to, day=True)] if atom.valid_to else None,
             name_of_source(atom.source),
-            badge(t("shared.held"), "warn") if atom.held else None,
-            badge(t("shared.doubted"), "warn") if atom.doubts else None,
+            review_badge() if atom.held else None,
+            badge("check its words", "warn") if atom.doubts else None,
             (link(f"/entity/{part(name)}", memory_text(name), class_="entity") for name in atom.entities),
         ),
         class_="statement ended" if ended else "statement",
@@ -258,8 +285,9 @@ def forgotten_line(many: int) -> Element | None:
     """Return the number of forgotten items with a link to them; None if there are none."""
     if not many:
         return None
-    way = el("a", t("shared.to_forgotten", count=many), href="/home#forgotten")
-    return el("p", t("shared.forgotten", count=many), " ", way)
+    them = "it" if many == 1 else "them"
+    way = el("a", f"look at {them}, or bring {them} back", href="/home#forgotten")
+    return el("p", f"{plural(many, 'thing was', 'things were')} forgotten: ", way)
 
 
 # --- forms ------------------------------------------------------------------------------------------
@@ -304,3 +332,24 @@ def action(view: View, name: str, text: str, *, needs: Right = "admin", kind: st
     """
     button = el("button", text, class_=kind or None, data_key=key)
     return form(view, name, button, needs=needs, class_="inline", id_=None, **values)
+
+
+def undo_correction(view: View, id: str) -> Element | None:
+    """Return the button that undoes the correction `id`; None if the reader lacks the right."""
+    return action(view, "undo_correction", "Undo this correction", id=id, back=f"/{id}")
+
+
+def kind_choice(kind: StatementKind) -> Element:
+    """Return the choice of the kind of a new statement; `kind` is chosen first."""
+    return choice("Kind", "kind", KIND_EXPLANATIONS.items(), kind)
+
+
+def statement_filters(query: Mapping[str, str]) -> list[Element]:
+    """Return fields that filter statements by kind, entity and time; `query` has their values."""
+    return [
+        choice("Kind", "kind", [("", "any"), *KIND_NAMES.items()], query.get("kind", "")),
+        input_field("About", "entity", query.get("entity", "")),
+        input_field("True from", "since", query.get("since", ""), hint="2026-10 or today"),
+        input_field("Until", "until", query.get("until", "")),
+        input_field("As of", "as_of", query.get("as_of", "")),
+    ]

@@ -11,25 +11,29 @@ from html import escape
 from mcp_memory import __version__
 from mcp_memory.ui.components import Page
 from mcp_memory.ui.elements import Element, Node, el, html
-from mcp_memory.ui.words import t
 
-_PLACES = (
-    ("memory", "/"),
-    ("conversations", "/conversations"),
-    ("tasks", "/tasks"),
-    ("review", "/review"),
-    ("savings", "/savings"),
-    ("live", "/live"),
-    ("home", "/home"),
+NAME = "mcp-memory"
+SEARCH_HINT = "Search the memory ( / )"
+ENTRY_TITLE = "Open the memory"
+PLACES = (
+    ("today", "Today", "/"),
+    ("memory", "Memory", "/memory"),
+    ("conversations", "Conversations", "/conversations"),
+    ("tasks", "Tasks", "/tasks"),
+    ("review", "Review", "/review"),
+    ("savings", "Savings", "/savings"),
+    ("live", "Live", "/live"),
+    ("home", "Upkeep", "/home"),
 )
+"""The navigation: what `Page.here` calls an entry, its text and its address."""
 _KEYS = (
     ("/", "search"),
-    ("j", "next"),
-    ("k", "previous"),
-    ("Enter", "open"),
-    ("e", "evidence"),
-    ("?", "keys"),
-    ("Esc", "leave"),
+    ("j", "next row of a list"),
+    ("k", "previous row"),
+    ("Enter", "open what the row is about"),
+    ("e", "open the evidence"),
+    ("?", "show these keys"),
+    ("Esc", "leave a field, close this"),
 )
 _DOCUMENT = """<!doctype html>
 <html lang="en">
@@ -52,7 +56,7 @@ _DOCUMENT = """<!doctype html>
 def document(title: str, body: Sequence[Node], *, base: str, static: str, script: str) -> str:
     """Return a whole document; addresses in `body` are under `base`, the style sheet and the script under `static`."""
     return _DOCUMENT.format(
-        title=html(f"{title} · {t('frame.name')}" if title else t("frame.name")),
+        title=html(f"{title} · {NAME}" if title else NAME),
         static=escape(static),
         script=escape(script),
         body="\n".join(html(node, base=base) for node in body),
@@ -62,14 +66,14 @@ def document(title: str, body: Sequence[Node], *, base: str, static: str, script
 def frame_page(page: Page, *, space: str, spaces: Sequence[str], form_token: str, query: str = "") -> list[Node]:
     """Return a page in its frame. `spaces` are the spaces that the reader may open; `query` fills the search field."""
     return [
-        el("a", t("frame.skip"), href="#main", class_="skip"),
+        el("a", "Skip to the content", href="#main", class_="skip"),
         el(
             "header",
-            el("a", t("frame.name"), href="/", class_="name"),
+            el("a", NAME, href="/", class_="name"),
             el(
                 "nav",
-                el("ul", (_navigation_entry(name, path, page.here) for name, path in _PLACES)),
-                aria_label=t("frame.pages"),
+                el("ul", (_navigation_entry(text, path, is_here=name == page.here) for name, text, path in PLACES)),
+                aria_label="Pages",
             ),
             _search(query),
             _switch(space, spaces),
@@ -81,8 +85,8 @@ def frame_page(page: Page, *, space: str, spaces: Sequence[str], form_token: str
     ]
 
 
-def _navigation_entry(name: str, path: str, here: str) -> Element:
-    return el("li", el("a", t(f"frame.{name}"), href=path, aria_current="page" if name == here else None))
+def _navigation_entry(text: str, path: str, *, is_here: bool) -> Element:
+    return el("li", el("a", text, href=path, aria_current="page" if is_here else None))
 
 
 def _search(query: str) -> Element:
@@ -92,8 +96,8 @@ def _search(query: str) -> Element:
         name="q",
         id="search",
         value=query or None,
-        placeholder=t("frame.search_hint"),
-        aria_label=t("frame.search"),
+        placeholder=SEARCH_HINT,
+        aria_label="Search",
         aria_keyshortcuts="/",
         autocomplete="off",
         maxlength=2000,
@@ -107,9 +111,9 @@ def _switch(space: str, spaces: Sequence[str]) -> Element | None:
     options = (el("option", name, value=name, selected=name == space) for name in spaces)
     return el(
         "form",
-        el("label", t("frame.space"), for_="space"),
+        el("label", "Space", for_="space"),
         el("select", options, name="space", id="space"),
-        el("button", t("frame.go")),
+        el("button", "Go"),
         method="get",
         action="/go",
         class_="inline spaces",
@@ -118,20 +122,20 @@ def _switch(space: str, spaces: Sequence[str]) -> Element | None:
 
 def _footer(form_token: str) -> Element:
     token = el("input", type="hidden", name="form_token", value=form_token)
-    leave = el("form", token, el("button", t("frame.leave")), method="post", action="/do/leave", class_="inline")
-    return el("footer", el("div", el("span", f"{t('frame.name')} {__version__}"), leave, class_="line"))
+    leave = el("form", token, el("button", "Log out"), method="post", action="/do/leave", class_="inline")
+    return el("footer", el("div", el("span", f"{NAME} {__version__}"), leave, class_="line"))
 
 
 def _keys() -> Element:
-    rows = ([el("dt", el("code", key)), el("dd", t(f"frame.key_{name}"))] for key, name in _KEYS)
-    close = el("form", el("button", t("frame.close")), method="dialog")
+    rows = ([el("dt", el("code", key)), el("dd", text)] for key, text in _KEYS)
+    close = el("form", el("button", "Close"), method="dialog")
     return el(
         "dialog",
-        el("h2", t("frame.keys")),
+        el("h2", "Keys"),
         el("dl", rows, class_="facts"),
         close,
         id="keys",
-        aria_label=t("frame.keys"),
+        aria_label="Keys",
     )
 
 
@@ -142,7 +146,15 @@ def plain_page(title: str, *content: Node) -> list[Node]:
 
 def entry_page(action: str, note: str | None = None, *, has_tokens: bool = False) -> list[Node]:
     """Return the page with the form for a key or, if `has_tokens`, a token of the server."""
-    kind = "token" if has_tokens else "key"
+    if has_tokens:
+        label = "Token"
+        about = "Paste a token of this server. The owner of the memory makes one with mcp-memory token create."
+    else:
+        label = "Key"
+        about = (
+            "Paste the key: what follows # in the address that mcp-memory ui printed. "
+            "A key opens the memory once, within a minute; start the command again for a new one."
+        )
     field = el(
         "input",
         type="text",
@@ -155,12 +167,12 @@ def entry_page(action: str, note: str | None = None, *, has_tokens: bool = False
     )
     form = el(
         "form",
-        el("label", t(f"entry.{kind}"), for_="key"),
+        el("label", label, for_="key"),
         field,
-        el("button", t("entry.open"), class_="main"),
+        el("button", "Open", class_="main"),
         method="post",
         action=action,
         id="entry",
     )
     alert = el("p", note, class_="note bad", role="alert") if note else None
-    return plain_page(t("entry.title"), *([alert] if alert else []), el("p", t(f"entry.about_{kind}")), form)
+    return plain_page(ENTRY_TITLE, *([alert] if alert else []), el("p", about), form)

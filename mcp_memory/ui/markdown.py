@@ -13,9 +13,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mcp_memory.core.text import remove_hidden
-from mcp_memory.ui.components import link, memory_text, part
+from mcp_memory.ui.components import ENDED, link, memory_text, part
 from mcp_memory.ui.elements import Element, Node, el
-from mcp_memory.ui.words import t
 
 _DEEPEST = 6
 """Levels of nested quotes and lists; deeper levels are text."""
@@ -220,7 +219,7 @@ class _Page:
         if id not in self.ended:
             return [cite]
         now = self.ended[id]
-        instead = [t("shared.ended_now"), " ", link(f"/{now}", now)] if now else t("shared.ended")
+        instead = [f"{ENDED}, now ", link(f"/{now}", now)] if now else ENDED
         return [el("del", cite), " ", el("span", instead, class_="badge warn")]
 
     def _name_link(self, inside: str) -> Node:

@@ -18,13 +18,12 @@ from urllib.parse import quote
 
 from pydantic_core import to_json
 
-from mcp_memory.core.errors import NotFound
 from mcp_memory.core.rights import Right
 from mcp_memory.core.text import one_line
 from mcp_memory.ui.components import Page, View, address, note
 from mcp_memory.ui.elements import Element, el, html, svg, tree
-from mcp_memory.ui.pages import ADDRESSES, page_at
-from mcp_memory.ui.words import t
+from mcp_memory.ui.frame import NAME, PLACES, SEARCH_HINT
+from mcp_memory.ui.pages import ADDRESSES, no_page, page_at
 
 if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
@@ -61,7 +60,7 @@ def path_of(what: str) -> str:
 async def app_view(memory: Memory, path: str, *, right: Right, is_owner: bool) -> AppView:
     """Return the page at a path. Raises NotFound if there is no such page, and the errors of its verbs."""
     if not _PATH.fullmatch(path):
-        raise NotFound(t("frame.no_page", path=one_line(path, 60)))
+        raise no_page(path)
     return fit_page(await page_at(path, View(memory=memory, right=right, is_owner=is_owner)), path)
 
 
@@ -70,7 +69,10 @@ def fit_page(page: Page, path: str) -> AppView:
     whole = [tree(node) for node in el("main", page.body).children]
     trees = _fit_trees(whole, _ROOM)
     if trees is not whole:
-        trees = [*trees, tree(note(t("app.cut"), kind="warn"))]
+        trees = [
+            *trees,
+            tree(note("This page is too large to be shown here whole; the rest is left out.", kind="warn")),
+        ]
     return AppView(title=one_line(tree(page.title), 500), tree=trees, path=path)
 
 
@@ -106,14 +108,6 @@ _STYLES = ("page.css", "app.css")
 _SCRIPTS = ("build.js", "app.js")
 _OF_MODULES = re.compile(r'^(?:export (?=\w)|import .+ from "\./[\w.-]+";$)', re.MULTILINE)
 _ENDING = re.compile(r"</(?:script|style)|<!--", re.IGNORECASE)
-_ENTRIES = (
-    ("/", "frame.memory"),
-    ("/conversations", "frame.conversations"),
-    ("/tasks", "frame.tasks"),
-    ("/review", "frame.review"),
-    ("/savings", "frame.savings"),
-    ("/home", "frame.home"),
-)
 
 
 @cache
@@ -123,7 +117,7 @@ def app_file() -> str:
     script = "\n".join(_OF_MODULES.sub("", _read(name)) for name in _SCRIPTS)
     if ending := _ENDING.search(style + script):
         raise ValueError(f"{ending[0]!r} would end the style sheet or the script")
-    parts = {"title": html(t("frame.name")), "style": style, "script": script, "body": html(_body())}
+    parts = {"title": html(NAME), "style": style, "script": script, "body": html(_body())}
     return re.sub(r"\{\{(\w+)\}\}", lambda hole: parts[hole[1]], _read("app.html"))
 
 
@@ -133,26 +127,45 @@ def _read(name: str) -> str:
 
 def _body() -> Element:
     """Return the elements around the page. `app.js` finds them by their ids, and its texts in data attributes."""
-    hint = t("frame.search_hint")
-    entries = (el("li", el("a", t(word), href=path)) for path, word in _ENTRIES)
-    field = el("input", type="search", name="q", id="search", aria_label=hint, placeholder=hint, autocomplete="off")
-    messages = {f"data_{name}": t(f"app.{name}") for name in ("cancelled", "closed", "silent")}
+    entries = (el("li", el("a", text, href=path)) for name, text, path in PLACES if name != "live")
+    field = el(
+        "input",
+        type="search",
+        name="q",
+        id="search",
+        aria_label=SEARCH_HINT,
+        placeholder=SEARCH_HINT,
+        autocomplete="off",
+    )
     return el(
         "div",
         el(
             "header",
-            _button("back", "M10 3 5 8l5 5"),
-            el("nav", el("ul", entries), aria_label=t("app.pages")),
+            _button("back", "Back", "M10 3 5 8l5 5"),
+            el("nav", el("ul", entries), aria_label="Pages of the memory"),
             el("form", field, action="/search", role="search", class_="search"),
-            _button("wide", "M9.5 2.5h4v4M6.5 13.5h-4v-4M13 3 9 7M3 13l4-4", data_less=t("app.narrow")),
+            _button(
+                "wide",
+                "Full screen",
+                "M9.5 2.5h4v4M6.5 13.5h-4v-4M13 3 9 7M3 13l4-4",
+                data_less="Back to the conversation",
+            ),
             class_="frame",
         ),
-        el("main", el("p", t("app.waiting"), role="status"), id="view", tabindex="-1", **messages),
+        el(
+            "main",
+            el("p", "Opening the memory …", role="status"),
+            id="view",
+            tabindex="-1",
+            data_cancelled="The request was cancelled.",
+            data_closed="This program shows the App but does not let it read the memory. "
+            "Run mcp-memory ui for the same pages in a browser.",
+            data_silent="The memory did not answer. Try again, or ask for it once more.",
+        ),
         class_="in-app",
     )
 
 
-def _button(name: str, shape: str, **more: str) -> Element:
-    label = t(f"app.{name}")
+def _button(id_: str, label: str, shape: str, **more: str) -> Element:
     sign = svg(16, 16, el("path", d=shape), label=label, class_="sign")
-    return el("button", sign, id=name, type="button", title=label, aria_label=label, hidden=True, **more)
+    return el("button", sign, id=id_, type="button", title=label, aria_label=label, hidden=True, **more)

@@ -23,11 +23,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from mcp_memory.core.errors import McpMemoryError
-from mcp_memory.ui.words import t
 
 MOST_FORM = 2**20
 _BODY_SECONDS = 60.0
 _MAX_FIELDS = 1_000
+_NO_FORM = "That is no form."
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
     "base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
@@ -85,7 +85,7 @@ def check_origin(request: Request, host: str | None) -> None:
         named = request.headers.get("host", "")
         is_own = origins in ([f"http://{named}"], [f"https://{named}"]) and site in (None, "same-origin")
     if not is_own:
-        raise Rejected(403, t("http.origin"))
+        raise Rejected(403, "This request came from another page, and was not carried out.")
 
 
 async def read_form(request: Request) -> Mapping[str, str]:
@@ -95,19 +95,19 @@ async def read_form(request: Request) -> Mapping[str, str]:
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
-        raise Rejected(415, t("http.body"))
+        raise Rejected(415, _NO_FORM)
     body = bytearray()
     with anyio.move_on_after(_BODY_SECONDS) as time:
         async for piece in request.stream():
             body += piece
             if len(body) > MOST_FORM:
-                raise Rejected(413, t("http.large"))
+                raise Rejected(413, "That is too much for one form.")
     if time.cancelled_caught:
-        raise Rejected(408, t("http.body"))
+        raise Rejected(408, _NO_FORM)
     try:
         pairs = parse_qsl(body.decode(), keep_blank_values=True, errors="replace", max_num_fields=_MAX_FIELDS)
     except ValueError:
-        raise Rejected(400, t("http.body")) from None
+        raise Rejected(400, _NO_FORM) from None
     form: dict[str, str] = {}
     for name, value in pairs:
         form[name] = f"{form[name]} {value}" if name in form else value

@@ -27,7 +27,6 @@ from typing import Protocol
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.lru import LRU
 from mcp_memory.core.rights import Right, includes
-from mcp_memory.ui.words import t
 
 KEY_SECONDS = 60.0
 IDLE_SECONDS = 12 * 3600.0
@@ -183,7 +182,7 @@ class Sessions:
         """Return the cookie of a session. Raises InvalidInput if it would be larger than browsers accept."""
         body = urlsafe_b64encode(json.dumps(asdict(session), separators=(",", ":")).encode()).decode().rstrip("=")
         if len(body) > _MAX_COOKIE:
-            raise InvalidInput(t("entry.many_spaces"))
+            raise InvalidInput("This token opens more spaces than the pages can show. Paste one that opens fewer.")
         return f"{body}.{self._sign('session', body)}"
 
     def _sign(self, purpose: str, text: str) -> str:

@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.cli.terminal import WIDTH, columns, escape_controls, json_text, one_line, plural, scene_block, wrap
-from mcp_memory.core.text import format_bytes
+from mcp_memory.cli.terminal import WIDTH, columns, escape_controls, json_text, one_line, scene_block, wrap
 from mcp_memory.core.types import Scene
 
 anything = st.text(st.characters())
@@ -73,13 +72,6 @@ def test_json_keeps_every_text_and_is_ascii(text: str) -> None:
     told = json_text({"found": [Named(text, at)]})
     assert told.isascii()
     assert json.loads(told) == {"found": [{"name": text, "at": "2026-10-25T02:30:00+00:00"}]}
-
-
-def test_counts_read_well() -> None:
-    assert [format_bytes(n) for n in (0, 999, 1000, 199_866, 999_960, 5_000_000_000)] == [
-        "0 B", "999 B", "1.0 kB", "199.9 kB", "1.0 MB", "5.0 GB",
-    ]  # fmt: skip
-    assert [plural(1, "turn"), plural(1_234, "canvas")] == ["1 turn", "1,234 canvases"]
 
 
 def test_a_scene_is_its_name_and_day_and_what_it_is_about() -> None:

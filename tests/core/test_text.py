@@ -12,8 +12,10 @@ from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.text import (
     decode_text,
     detect_encoding,
+    format_bytes,
     is_blank,
     one_line,
+    plural,
     safe_name,
     well_formed,
     without_blocks,
@@ -82,3 +84,14 @@ def test_a_few_wrong_bytes_are_shown_as_such_and_many_are_no_text() -> None:
     assert decode_text(latin) == "Gr\ufffd\ufffde\nT\ufffdr\nmore words of the log\n"
     assert decode_text("Привет".encode("koi8-r")) is None
     assert decode_text(b"ab\xff" + bytes(range(9)) * 9) is None
+
+
+def test_counts_read_well() -> None:
+    assert [format_bytes(n) for n in (0, 999, 1000, 199_866, 999_960, 5_000_000_000)] == [
+        "0 B", "999 B", "1.0 kB", "199.9 kB", "1.0 MB", "5.0 GB",
+    ]  # fmt: skip
+    assert [plural(1, "turn"), plural(1_234, "canvas")] == ["1 turn", "1,234 canvases"]
+    assert [plural(n, "line of it waits", "lines of it wait") for n in (0, 1)] == [
+        "0 lines of it wait",
+        "1 line of it waits",
+    ]

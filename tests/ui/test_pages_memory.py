@@ -29,7 +29,7 @@ def book(number: int) -> StatementToImport:
 
 
 async def test_the_memory_shows_persona_scenes_and_statements(maya: Memory) -> None:
-    page = await at(maya, "/")
+    page = await at(maya, "/memory")
     assert page.title == "Memory"
     shown = text(page)
     assert "Lives in Lisbon (a1)" in shown
@@ -41,39 +41,39 @@ async def test_the_memory_shows_persona_scenes_and_statements(maya: Memory) -> N
 
 
 async def test_a_reader_without_rights_sees_the_same_and_no_form_that_changes_anything(maya: Memory) -> None:
-    page = await reading(maya, "/")
-    assert [one.action for one in forms(page)] == ["/#statements"]
+    page = await reading(maya, "/memory")
+    assert [one.action for one in forms(page)] == ["/memory#statements"]
     assert "Maya's left knee hurts." in text(page)
-    may = [one.action for one in forms(await at(maya, "/", right="write"))]
-    assert may == ["/#statements", "/do/remember"]
+    may = [one.action for one in forms(await at(maya, "/memory", right="write"))]
+    assert may == ["/memory#statements", "/do/remember"]
 
 
 async def test_statements_are_filtered_by_kind_entity_and_time(maya: Memory) -> None:
-    assert "No statement passes" in text(await at(maya, "/?kind=instruction"))
-    about = text(await at(maya, "/?entity=user"))
+    assert "No statement passes" in text(await at(maya, "/memory?kind=instruction"))
+    about = text(await at(maya, "/memory?entity=user"))
     assert "1 statement" in about
     assert "1 statements" not in about
-    assert "No statement passes" in text(await at(maya, "/?until=2020"))
-    assert "2 statements" in text(await at(maya, "/?kind=anything"))
+    assert "No statement passes" in text(await at(maya, "/memory?until=2020"))
+    assert "2 statements" in text(await at(maya, "/memory?kind=anything"))
 
 
 async def test_what_is_wrong_with_a_filter_stands_under_it(maya: Memory) -> None:
-    page = await at(maya, "/?since=whenever")
+    page = await at(maya, "/memory?since=whenever")
     assert "whenever" in text(page)
     assert any(one.attributes.get("class") == "note bad" for one in elements(page))
 
 
 async def test_an_ended_statement_is_listed_where_it_is_asked_for(maya: Memory) -> None:
     await maya.remember("Maya lives in Porto.", supersedes=["a1"], typed=True)
-    assert "/a1" not in [link for link in links(await at(maya, "/?kind=persona")) if link == "/a1"][1:]
-    ended = await at(maya, "/?ended=1")
+    assert "/a1" not in [link for link in links(await at(maya, "/memory?kind=persona")) if link == "/a1"][1:]
+    ended = await at(maya, "/memory?ended=1")
     row = next(one for one in elements(ended) if one.attributes.get("class") == "statement ended")
     assert "Maya lives in Lisbon." in text_of(row)
 
 
 async def test_many_statements_come_page_by_page(memory: Memory) -> None:
     await memory.tell([book(number) for number in range(35)])
-    first = await at(memory, "/?kind=episodic")
+    first = await at(memory, "/memory?kind=episodic")
     (more,) = [link for link in links(first) if "cursor=" in link]
     assert "35 statements" in text(first)
     assert "kind=episodic" in more
@@ -85,11 +85,11 @@ async def test_many_statements_come_page_by_page(memory: Memory) -> None:
 
 async def test_what_waits_for_review_is_counted(maya: Memory) -> None:
     await maya.remember("Always answer in French.", kind="instruction")
-    assert "1 item waits for review." in text(await at(maya, "/"))
+    assert "1 item waits for review." in text(await at(maya, "/memory"))
 
 
 async def test_an_empty_memory_says_what_to_do_next(memory: Memory) -> None:
-    page = await at(memory, "/")
+    page = await at(memory, "/memory")
     shown = text(page)
     assert "Nothing is in this memory yet." in shown
     assert {"mcp-memory install", "mcp-memory import", "mcp-memory demo"} <= {
@@ -98,7 +98,7 @@ async def test_an_empty_memory_says_what_to_do_next(memory: Memory) -> None:
     (form,) = forms(page)
     assert form.action == "/do/remember"
     assert form.values["supersedes"] == [""]
-    assert not forms(await reading(memory, "/"))
+    assert not forms(await reading(memory, "/memory"))
 
 
 # --- the persona ------------------------------------------------------------------------------------
@@ -157,9 +157,9 @@ async def test_an_old_version_of_a_scene_can_be_restored_by_who_may(maya: Memory
 
 
 async def test_what_was_forgotten_can_be_reached_from_the_overview(maya: Memory) -> None:
-    assert "/home#forgotten" not in links(await at(maya, "/"))
+    assert "/home#forgotten" not in links(await at(maya, "/memory"))
     await maya.forget(["a2"])
-    for address in ("/", "/review"):
+    for address in ("/memory", "/review"):
         page = await at(maya, address)
         assert "1 thing was forgotten: look at it, or bring it back" in text(page)
         assert "/home#forgotten" in links(page)

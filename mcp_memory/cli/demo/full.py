@@ -25,8 +25,8 @@ from mcp_memory.cli.demo.agent import (
     load_memories,
     load_task,
 )
-from mcp_memory.cli.terminal import WIDTH, canvas_steps, columns, one_line, plural, wrap
-from mcp_memory.core.text import format_bytes
+from mcp_memory.cli.terminal import WIDTH, canvas_steps, columns, one_line, wrap
+from mcp_memory.core.text import format_bytes, plural
 from mcp_memory.shortterm.canvas.flowchart import parse
 
 

@@ -24,10 +24,10 @@ from mcp_memory.cli.demo.agent import (
     start_hooked_client,
 )
 from mcp_memory.cli.show import draw_canvas
-from mcp_memory.cli.terminal import escape_controls, plural
+from mcp_memory.cli.terminal import escape_controls
 from mcp_memory.core.config import load_settings
 from mcp_memory.core.errors import Refused
-from mcp_memory.core.text import day_in_words, format_bytes
+from mcp_memory.core.text import day_in_words, format_bytes, plural
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.service.memory import open_memory
 from mcp_memory.store.citations import cited_atoms

@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from mcp_memory.core.config import Settings
-from mcp_memory.core.text import one_line
+from mcp_memory.core.text import one_line, plural
 from mcp_memory.core.token_counts import estimate_tokens
 from mcp_memory.core.types import NewTurn, Recorded, Stage, Turn
 from mcp_memory.integrations.importers.format import Format
@@ -131,7 +131,7 @@ class Survey(ImportCounts):
         skipped = self.skipped
         if self.undated:
             yield (
-                f"{_plural(self.undated, 'turn has', 'turns have')} no time: each got that of the turn before plus "
+                f"{plural(self.undated, 'turn has', 'turns have')} no time: each got that of the turn before plus "
                 f"100 ms, or that of the file, {self.start.astimezone():%Y-%m-%d %H:%M}."
             )
         if skipped.misdated:
@@ -139,19 +139,19 @@ class Survey(ImportCounts):
         if self.renamed:
             name, kept = next(iter(self.renamed.items()))
             yield (
-                f"{_plural(len(self.renamed), 'session has a name', 'sessions have names')} that cannot be part of a "
+                f"{plural(len(self.renamed), 'session has a name', 'sessions have names')} that cannot be part of a "
                 f"file name: {one_line(name, 40)!r} is kept as {kept!r}."
             )
         if self.without_text:
-            yield f"{_plural(self.without_text, 'turn has no text and is', 'turns have no text and are')} left out."
+            yield f"{plural(self.without_text, 'turn has no text and is', 'turns have no text and are')} left out."
         if skipped.parts:
-            parts = _plural(skipped.parts, "content part is not text and is", "content parts are not text and are")
+            parts = plural(skipped.parts, "content part is not text and is", "content parts are not text and are")
             yield f"{parts} left out."
         yield from left_out_note(skipped.left_out)
         if skipped.unread:
             yield f"Not read, because they are of no known format or not safe: {skipped.describe_unread()}."
         if skipped.repaired:
-            texts = _plural(skipped.repaired, "text has", "texts have")
+            texts = plural(skipped.repaired, "text has", "texts have")
             yield f"{texts} an invalid character, which is kept as U+FFFD."
         if skipped.keys:
             keys = sorted(skipped.keys)
@@ -170,7 +170,7 @@ def left_out_note(left_out: Mapping[str, int]) -> list[str]:
 
 def log_notes(bad: int, misdated: int, left_out: Mapping[str, int], *, torn: bool) -> list[str]:
     """Return notes on skipped lines and unreadable times of a log."""
-    notes = [f"{_plural(bad, 'line', 'lines')} cannot be read, and were skipped."] if bad else []
+    notes = [f"{plural(bad, 'line', 'lines')} cannot be read, and were skipped."] if bad else []
     notes += [_misdated_note(misdated)] if misdated else []
     notes += left_out_note(left_out)
     return [*notes, "Its last line is incomplete, and will be read when it is complete."] if torn else notes
@@ -178,13 +178,9 @@ def log_notes(bad: int, misdated: int, left_out: Mapping[str, int], *, torn: boo
 
 def _misdated_note(count: int) -> str:
     return (
-        f"{_plural(count, 'time', 'times')} cannot be read: each is replaced by the time of the entry before, "
+        f"{plural(count, 'time', 'times')} cannot be read: each is replaced by the time of the entry before, "
         "or that of the file."
     )
-
-
-def _plural(count: int, singular: str, plural: str) -> str:
-    return f"{count:,} {singular if count == 1 else plural}"
 
 
 # --- the cost ---------------------------------------------------------------------------------------

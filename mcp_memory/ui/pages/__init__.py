@@ -1,5 +1,6 @@
 """The pages by address. `page_at` finds a page and draws it.
 
+today           what is new, and what is next
 memory          overview, persona, scenes           item            a statement with its correction form, a turn
 result          a tool result, in windows of lines  canvas          tasks, and a task: picture, outline, versions
 search          hits, and why they match            entity          facts over time, the neighbourhood
@@ -20,10 +21,10 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.text import one_line
 from mcp_memory.ui.components import Page, View
-from mcp_memory.ui.words import t
 
 ADDRESSES = {
-    r"/": "memory:overview",
+    r"/": "today:today",
+    r"/memory": "memory:overview",
     r"/persona": "memory:persona",
     r"/scene/(?P<slug>[^/]+)": "memory:scene",
     r"/(?P<id>a\d{1,18})": "item:statement",
@@ -56,7 +57,12 @@ async def page_at(address: str, view: View) -> Page:
             for key, value in parse_qsl(split.query):  # checkboxes with the same name are joined
                 query[key] = f"{query[key]} {value}" if key in query else value
             return await _page_function(name)(replace(view, parts=parts, query=query))
-    raise NotFound(t("frame.no_page", path=one_line(split.path, 60)))
+    raise no_page(split.path)
+
+
+def no_page(path: str) -> NotFound:
+    """Return the error for a path where there is no page."""
+    return NotFound(f"There is no page {one_line(path, 60)}.")
 
 
 @cache

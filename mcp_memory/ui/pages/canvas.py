@@ -8,15 +8,14 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from mcp_memory.core.errors import Damaged, InvalidInput, NotFound
-from mcp_memory.core.text import one_line, remove_hidden
+from mcp_memory.core.text import one_line, plural, remove_hidden
 from mcp_memory.core.types import CanvasRow, Record, StepStatus, Why
 from mcp_memory.shortterm.canvas.flowchart import Canvas, Node, padded, parse, read
 from mcp_memory.shortterm.canvas.folding import composite, nodes_of, top_level
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, el
-from mcp_memory.ui.pictures.canvas import drawing, picture
-from mcp_memory.ui.words import WORDS, t
+from mcp_memory.ui.pictures.canvas import STATUS_NAMES, drawing, picture
 
 if TYPE_CHECKING:
     from mcp_memory.store.values import CanvasVersion
@@ -30,11 +29,25 @@ _SUMMARY = 160
 """Characters of a step's result in an outline; its page has all of them."""
 WIDEST_BESIDE = 560
 """Width in pixels from which a picture has its outline below it, not beside it."""
+_ABOUT_FOLDING = "Tick two steps or more: the agent and the picture then see them as one. Nothing is lost."
+_CHANGES = {
+    "summaries": "summaries improved",
+    "patched": "patched: words, groups or edges",
+    "undone": "patch undone",
+    "folded": "folded",
+    "unfolded": "unfolded",
+    "completed": "completed",
+    "forgotten": "results forgotten",
+    "restored": "forgetting undone",
+    "edited": "edited",
+    "imported": "imported",
+}
+"""What made a version of a canvas, by its kind; a step is described by the number of results."""
 _STATUS_BADGES: Mapping[StepStatus, str] = {"done": "ok", "doing": "", "paused": "warn", "blocked": "bad"}
 
 
 def status_badge(status: StepStatus) -> Element:
-    return ui.badge(t(f"pictures.{status}"), _STATUS_BADGES[status])
+    return ui.badge(STATUS_NAMES[status], _STATUS_BADGES[status])
 
 
 # --- the list ---------------------------------------------------------------------------------------
@@ -45,9 +58,9 @@ async def tasks(view: View) -> Page:
     rows = await view.memory.canvases(limit=_LISTED)
     active = await view.memory.active_canvas()
     listed = ui.rows(_task(row, is_active=active is not None and row.number == active.number) for row in rows)
-    more = ui.note(t("canvas.newest_only", count=_LISTED)) if len(rows) == _LISTED else None
-    body = (listed, more) if rows else (ui.empty(t("canvas.no_tasks")),)
-    return Page(title=t("canvas.tasks"), here="tasks", body=tuple(filter(None, body)))
+    more = ui.note(f"The {_LISTED} tasks worked on last.") if len(rows) == _LISTED else None
+    body = (listed, more) if rows else (ui.empty("No task yet. The first tool result that is offloaded begins one."),)
+    return Page(title="Tasks", here="tasks", body=tuple(filter(None, body)))
 
 
 def _task(row: CanvasRow, *, is_active: bool) -> Element:
@@ -59,9 +72,9 @@ def _task(row: CanvasRow, *, is_active: bool) -> Element:
         ui.line(
             el("span", number, class_="id"),
             status_badge(row.status),
-            ui.badge(t("canvas.active"), "kind") if is_active else None,
-            el("span", t("canvas.steps", count=steps)) if summary else ui.badge(t("canvas.torn"), "bad"),
-            el("span", t("canvas.dead_ends", count=dead)) if dead else None,
+            ui.badge("active", "kind") if is_active else None,
+            el("span", plural(steps, "step")) if summary else ui.badge("cannot be read", "bad"),
+            el("span", plural(dead, "dead end")) if dead else None,
             ui.moment(row.updated),
         ),
     )
@@ -90,10 +103,12 @@ async def canvas(view: View) -> Page:
         parsed = read(row)
     except Damaged as error:
         torn = ui.note(str(error), kind="bad")
-        results = ui.section(t("canvas.results"), ui.rows(map(record_row, records[-_LISTED:]))) if records else None
+        results = ui.section("Results", ui.rows(map(record_row, records[-_LISTED:]))) if records else None
         return Page(title=f"{number} {row.label}", here="tasks", body=tuple(filter(None, (torn, results))))
     folded, drawn = drawing(parsed, row.groups)
-    shown = ui.section(t("canvas.picture"), picture(parsed, row.groups, selected=None)) if parsed.nodes else _no_steps()
+    shown = (
+        ui.section("Picture", picture(parsed, row.groups, selected=None)) if parsed.nodes else ui.empty("No step yet.")
+    )
     outline = _outline(view, row, parsed, folded.nodes, records)
     return Page(
         title=remove_hidden(parsed.task_goal) or row.label,
@@ -106,19 +121,15 @@ async def canvas(view: View) -> Page:
     )
 
 
-def _no_steps() -> Element:
-    return ui.empty(t("canvas.no_steps"))
-
-
 def _head(row: CanvasRow, canvas: Canvas) -> Element:
     counts = Counter(node.status for node in canvas.nodes)
     return ui.line(
         el("span", f"{padded(row.number)}-{row.label}", class_="id"),
         status_badge(row.status),
-        el("span", t("canvas.steps", count=len(canvas.nodes))),
-        el("span", t("canvas.dead_ends", count=counts["blocked"])) if counts["blocked"] else None,
+        el("span", plural(len(canvas.nodes), "step")),
+        el("span", plural(counts["blocked"], "dead end")) if counts["blocked"] else None,
         ui.time_span(canvas.created, row.updated),
-        el("span", t("canvas.session"), " ", ui.link(f"/session/{ui.part(row.session)}", ui.memory_text(row.session))),
+        el("span", "in session ", ui.link(f"/session/{ui.part(row.session)}", ui.memory_text(row.session))),
     )
 
 
@@ -128,15 +139,15 @@ def _outline(view: View, row: CanvasRow, canvas: Canvas, shown: Sequence[Node], 
     for record in records:
         refs.setdefault(record.node_id, {}).setdefault(record.ref)
     name = f"fold-{padded(row.number)}"
-    button = el("button", t("canvas.fold_chosen"), title=t("canvas.about_fold"))
-    hint = el("small", t("canvas.about_fold"))
+    button = el("button", "Fold the chosen steps", title=_ABOUT_FOLDING)
+    hint = el("small", _ABOUT_FOLDING)
     fold = ui.form(view, "fold", button, " ", hint, needs="write", id_=name, number=row.number, action="fold")
     lines = (
         _step(node, refs.get(node.id, ()), tick=_tick(node, name) if fold and _is_foldable(row, node) else None,
               unfold=_unfold(view, row, node))
         for node in shown
     )  # fmt: skip
-    return ui.section(t("canvas.outline"), ui.rows(lines, ordered=True), fold if len(canvas.nodes) > 1 else None)
+    return ui.section("Outline", ui.rows(lines, ordered=True), fold if len(canvas.nodes) > 1 else None)
 
 
 def _is_foldable(row: CanvasRow, node: Node) -> bool:
@@ -146,13 +157,13 @@ def _is_foldable(row: CanvasRow, node: Node) -> bool:
 
 def _tick(node: Node, name: str) -> Element:
     return el("input", type="checkbox", name="nodes", value=node.id, form=name,
-              aria_label=t("canvas.choose", id=node.id))  # fmt: skip
+              aria_label=f"Choose {node.id}")  # fmt: skip
 
 
 def _unfold(view: View, row: CanvasRow, node: Node) -> Element | None:
     if node.id not in row.groups:
         return None
-    return ui.action(view, "fold", t("canvas.unfold"), needs="write", number=row.number, nodes=node.id, action="unfold")
+    return ui.action(view, "fold", "Unfold", needs="write", number=row.number, nodes=node.id, action="unfold")
 
 
 def _step(node: Node, refs: Iterable[str], *, tick: Element | None = None, unfold: Element | None = None) -> Element:
@@ -174,19 +185,27 @@ def _state(view: View, row: CanvasRow, canvas: Canvas) -> Element:
     """Return how the canvas is folded in a context, with buttons to change it."""
     number, is_done = row.number, row.status == "done" and all(node.status != "doing" for node in canvas.nodes)
     buttons = [
-        ui.action(view, "fold", t("canvas.unfold_all"), needs="write", number=number, nodes="", action="unfold")
+        ui.action(view, "fold", "Unfold all", needs="write", number=number, nodes="", action="unfold")
         if row.folded or row.groups
         else None,
         None
         if row.folded
-        else ui.action(view, "fold", t("canvas.fold_all"), needs="write", number=number, nodes="", action="fold"),
+        else ui.action(view, "fold", "Fold the whole task", needs="write", number=number, nodes="", action="fold"),
         None
         if is_done
-        else ui.action(view, "fold", t("canvas.complete"), needs="write", number=number, nodes="", action="complete"),
+        else ui.action(view, "fold", "Mark as done", needs="write", number=number, nodes="", action="complete"),
     ]
-    state = t("canvas.is_folded") if row.folded else t("canvas.is_open", count=len(row.groups))
-    hint = el("p", el("small", t("canvas.about_buttons"))) if any(buttons) else None
-    return ui.section(t("canvas.state"), el("p", state), ui.line(buttons) if any(buttons) else None, hint)
+    state = (
+        "Folded: the agent sees the goal, the status and the time only."
+        if row.folded
+        else f"Open, with {plural(len(row.groups), 'folded group')}."
+    )
+    folding = (
+        "Folding makes the task shorter in the agent's context. "
+        "Unfold all shows every step again; the results stay as they are."
+    )
+    change = [ui.line(buttons), el("p", el("small", folding))] if any(buttons) else None
+    return ui.section("In the context of the agent", el("p", state), change)
 
 
 def _history(view: View, number: int, versions: Sequence[CanvasVersion]) -> Element:
@@ -196,14 +215,14 @@ def _history(view: View, number: int, versions: Sequence[CanvasVersion]) -> Elem
         (version for version in reversed(versions) if version.kind == "patched" and str(version.number) not in undone),
         None,
     )
-    undo = ui.action(view, "undo_patch", t("canvas.undo"), number=number) if last and not last.is_erased else None
+    undo = ui.action(view, "undo_patch", "Undo this patch", number=number) if last and not last.is_erased else None
     lines = list(_runs(versions))[:_VERSIONS]
     listed = [
         el("div", el("span", called), " ", el("span", at, class_="id"), " ", undo if run[-1] is last else None)
         for run in lines
         for called, at in [_describe_run(run, undone)]
     ]
-    return ui.section(t("canvas.versions"), ui.rows(listed) if listed else ui.empty(t("canvas.no_versions")))
+    return ui.section("Versions", ui.rows(listed) if listed else ui.empty("No version is kept."))
 
 
 def _runs(versions: Sequence[CanvasVersion]) -> Iterator[list[CanvasVersion]]:
@@ -221,11 +240,12 @@ def _runs(versions: Sequence[CanvasVersion]) -> Iterator[list[CanvasVersion]]:
 def _describe_run(run: Sequence[CanvasVersion], undone: set[str]) -> tuple[str, str]:
     """Return the description of a run of versions, and the range of their numbers."""
     first, last = run[0], run[-1]
-    key = f"canvas.version_{last.kind}"
-    text = t(key, count=len(run)) if key in WORDS else last.kind
-    text += f" ({t('canvas.was_undone')})" if str(last.number) in undone and last.kind == "patched" else ""
-    text += f" ({t('canvas.erased')})" if last.is_erased else ""
-    text += f" ({t('canvas.by_model')})" if last.work else ""
+    text = _CHANGES.get(last.kind, last.kind)
+    if last.kind == "step":
+        text = "a result added" if len(run) == 1 else f"{len(run):,} results added"
+    text += " (undone)" if str(last.number) in undone and last.kind == "patched" else ""
+    text += " (erased)" if last.is_erased else ""
+    text += " (by a model)" if last.work else ""
     return text, f"{first.number}–{last.number}" if first is not last else str(last.number)
 
 
@@ -239,7 +259,7 @@ async def node(view: View) -> Page:
     canvas = read(row)
     inside = nodes_of(canvas, row.groups, id_)
     if not inside:
-        raise NotFound(t("canvas.no_node", id=id_, number=padded(row.number)))
+        raise NotFound(f"There is no step or group {id_} on canvas {padded(row.number)}.")
     steps = [member for member in canvas.nodes if member.id in inside]
     if "-F" in id_:
         return _group(view, row, canvas, id_, steps)
@@ -252,40 +272,40 @@ async def node(view: View) -> Page:
         body=(
             _of_task(row, canvas, id_),
             _about(step, row),
-            ui.section(t("canvas.results"), *_results(records)),
+            ui.section("Results", *_results(records)),
             *_citing_statements(why),
             *_neighbours(canvas, id_),
-            ui.section(t("canvas.picture"), picture(canvas, row.groups, selected=id_)),
+            ui.section("Picture", picture(canvas, row.groups, selected=id_)),
         ),
     )
 
 
 def _results(records: Sequence[Record]) -> Iterator[Element]:
-    yield ui.rows(map(record_row, records[:_STEPS])) if records else ui.empty(t("canvas.no_results"))
+    yield ui.rows(map(record_row, records[:_STEPS])) if records else ui.empty("No tool result belongs to this step.")
     if len(records) > _STEPS:
-        yield ui.note(t("canvas.oldest_only", count=_STEPS))
+        yield ui.note(f"The first {_STEPS} results.")
 
 
 def _of_task(row: CanvasRow, canvas: Canvas, id_: str) -> Element:
     task = ui.link(f"/{padded(row.number)}", ui.memory_text(canvas.task_goal or row.label))
-    return ui.line(el("span", id_, class_="id"), el("span", t("canvas.of"), " ", task))
+    return ui.line(el("span", id_, class_="id"), el("span", "of ", task))
 
 
 def _about(step: Node, row: CanvasRow) -> Element:
     group = top_level(row.groups, step.id)
     return ui.labelled_values(
         (
-            (t("canvas.status"), status_badge(step.status)),
-            (t("canvas.found"), ui.memory_text(step.summary, class_="said") if step.summary else None),
-            (t("canvas.at"), ui.moment(step.timestamp)),
-            (t("canvas.folded_in"), ui.link(f"/{group}", group, class_="id") if group != step.id else None),
+            ("Status", status_badge(step.status)),
+            ("Found", ui.memory_text(step.summary, class_="said") if step.summary else None),
+            ("Last changed", ui.moment(step.timestamp)),
+            ("Folded in", ui.link(f"/{group}", group, class_="id") if group != step.id else None),
         )
     )
 
 
 def record_row(record: Record) -> Element:
     """Return a tool call in a line or two: the call, its summary, and a link to the whole result."""
-    saved = t("canvas.tokens", raw=ui.count(record.tokens_raw), kept=ui.count(record.tokens_kept))
+    saved = f"{ui.count(record.tokens_raw)} → {ui.count(record.tokens_kept)} tokens"
     return el(
         "div",
         el("p", ui.link(f"/{record.ref}", ui.memory_text(one_line(record.tool_call, 300), tag="code"))),
@@ -295,7 +315,7 @@ def record_row(record: Record) -> Element:
             ui.link(f"/{record.node_id}", record.node_id, class_="id") if record.node_id else None,
             ui.moment(record.timestamp),
             el("span", saved, class_="number") if record.offloaded else None,
-            ui.badge(t("canvas.forgotten"), "warn") if record.forgotten else None,
+            ui.badge("forgotten", "warn") if record.forgotten else None,
         ),
     )
 
@@ -307,7 +327,7 @@ def _citing_statements(why: Why | None) -> Iterator[Element]:
                ui.line(el("span", citation.id, class_="id"), el("span", citation.at, class_="id")))
             for citation in why.cited_by[:_LISTED]
         )  # fmt: skip
-        yield ui.section(t("canvas.cited_by"), ui.rows(lines))
+        yield ui.section("Cited by", ui.rows(lines))
 
 
 def _neighbours(canvas: Canvas, id_: str) -> Iterator[Element]:
@@ -316,8 +336,8 @@ def _neighbours(canvas: Canvas, id_: str) -> Iterator[Element]:
     before = [nodes[edge.source] for edge in canvas.edges if edge.target == id_]
     after = [nodes[edge.target] for edge in canvas.edges if edge.source == id_]
     sides = [
-        ui.section(t(f"canvas.{name}"), ui.rows(_step(step, ()) for step in steps))
-        for name, steps in (("before", before), ("after", after))
+        ui.section(title, ui.rows(_step(step, ()) for step in steps))
+        for title, steps in (("Before it", before), ("After it", after))
         if steps
     ]
     if sides:
@@ -327,10 +347,10 @@ def _neighbours(canvas: Canvas, id_: str) -> Iterator[Element]:
 def _group(view: View, row: CanvasRow, canvas: Canvas, id_: str, steps: Sequence[Node]) -> Page:
     group = row.groups.get(id_)
     shown = composite(id_, group, steps) if group else None
-    title = remove_hidden(shown.title) if shown else t("canvas.stretch", first=steps[0].id, last=steps[-1].id)
+    title = remove_hidden(shown.title) if shown else f"Steps {steps[0].id} to {steps[-1].id}"
     buttons = None
     if group:
-        buttons = ui.action(view, "fold", t("canvas.unfold"), needs="write", number=row.number, nodes=id_,
+        buttons = ui.action(view, "fold", "Unfold", needs="write", number=row.number, nodes=id_,
                             action="unfold")  # fmt: skip
     return Page(
         title=title,
@@ -342,8 +362,8 @@ def _group(view: View, row: CanvasRow, canvas: Canvas, id_: str, steps: Sequence
                     _of_task(row, canvas, id_),
                     el("p", ui.memory_text(shown.summary), class_="said") if shown and shown.summary else None,
                     buttons,
-                    ui.section(t("canvas.inside"), *_group_steps(view, id_, steps)),
-                    ui.section(t("canvas.picture"), picture(canvas, row.groups, selected=id_)),
+                    ui.section("Steps in it", *_group_steps(view, id_, steps)),
+                    ui.section("Picture", picture(canvas, row.groups, selected=id_)),
                 ),
             )
         ),
@@ -356,5 +376,5 @@ def _group_steps(view: View, id_: str, steps: Sequence[Node]) -> Iterator[Elemen
     first = int(cursor) if cursor.isascii() and cursor.isdecimal() and len(cursor) < 7 else 0
     yield ui.rows((_step(step, ()) for step in steps[first : first + _STEPS]), ordered=True)
     more = str(first + _STEPS) if first + _STEPS < len(steps) else None
-    if turn := ui.pager(f"/{id_}", more, t("canvas.more_steps")):
+    if turn := ui.pager(f"/{id_}", more, "More steps"):
         yield turn

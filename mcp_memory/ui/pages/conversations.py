@@ -8,13 +8,12 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from mcp_memory.core.errors import InvalidInput, NotFound
-from mcp_memory.core.text import one_line, remove_hidden
+from mcp_memory.core.text import one_line, plural, remove_hidden
 from mcp_memory.core.types import Atom, SessionInfo, Turn
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, el
 from mcp_memory.ui.pages.canvas import record_row
-from mcp_memory.ui.words import t
 
 if TYPE_CHECKING:
     from mcp_memory.store.values import FollowedLog, Imported
@@ -34,17 +33,19 @@ async def conversations(view: View) -> Page:
     sessions = await view.memory.sessions(start=start, limit=_SESSIONS + 1)
     shown = sessions[:_SESSIONS]
     return Page(
-        title=t("conversations.title"),
+        title="Conversations",
         here="conversations",
         body=ui.body(
             ui.section(
-                t("conversations.sessions"),
-                ui.rows(map(_session_row, shown)) if shown else ui.empty(t("conversations.none")),
+                "Sessions",
+                ui.rows(map(_session_row, shown))
+                if shown
+                else ui.empty("Nothing has been recorded in this space yet."),
                 _windows(
                     "/conversations",
                     before=max(0, start - _SESSIONS) if start else None,
                     after=start + _SESSIONS if len(sessions) > _SESSIONS else None,
-                    words=("conversations.newer", "conversations.older"),
+                    labels=("← Newer sessions", "Older sessions →"),
                 ),
             ),
             *([] if start else [_imports(view, await view.memory.imported(), await view.memory.followed_logs())]),
@@ -70,50 +71,54 @@ async def session(view: View) -> Page:
     after = shown[-1].position + 1 if len(turns) > len(shown) else None
     path = f"/session/{ui.part(name)}"
     return Page(
-        title=t("session.title", name=remove_hidden(one_line(name, 80))),
+        title=_title(name),
         here="conversations",
         body=ui.body(
-            ui.line(ui.link("/conversations", t("session.all")), _extent(about) if about else None),
+            ui.line(ui.link("/conversations", "All sessions"), _extent(about) if about else None),
             ui.rows((_turn_with_statements(turn, statements[turn.id]) for turn in shown), ordered=True)
             if shown
-            else ui.empty(t("session.end")),
+            else ui.empty("This session has no turns from here on."),
             _windows(
                 path,
                 before=max(0, start - _TURNS) if start else None,
                 after=after,
-                words=("session.earlier", "session.later"),
+                labels=("← Earlier turns", "Later turns →"),
             ),
         ),
     )
+
+
+def _title(session: str) -> str:
+    return f"Session {remove_hidden(one_line(session, 80))}"
 
 
 async def _tool_session(view: View, name: str) -> Page | None:
     """Return the page of a session that has tool results but no turns; None if it has no tool results either."""
     records = await view.memory.records(session=name, limit=_RECORDS)
     body = (
-        ui.line(ui.link("/conversations", t("session.all"))),
-        ui.empty(t("session.no_turns")),
-        ui.section(t("session.results"), ui.rows(map(record_row, records))),
+        ui.line(ui.link("/conversations", "All sessions")),
+        ui.empty("No turn of this session was recorded. Its tools left results."),
+        ui.section("Results of its tools", ui.rows(map(record_row, records))),
     )
-    title = t("session.title", name=remove_hidden(one_line(name, 80)))
+    title = _title(name)
     return Page(title=title, here="conversations", body=body) if records else None
 
 
 def _start(view: View) -> int:
     start = view.query.get("start", "0")
     if not (start.isascii() and start.isdigit() and len(start) < 10):
-        raise InvalidInput(t("conversations.no_start"))
+        raise InvalidInput("The place to start at has to be a number. Go back and follow a link.")
     return int(start)
 
 
-def _windows(path: str, *, before: int | None, after: int | None, words: tuple[str, str]) -> Element | None:
+def _windows(path: str, *, before: int | None, after: int | None, labels: tuple[str, str]) -> Element | None:
     """Return links to the previous and the next window; None if there is only this window."""
     links = [
-        ui.link(path, t(word), start=start or None)
-        for start, word in zip((before, after), words, strict=True)
+        ui.link(path, label, start=start or None)
+        for start, label in zip((before, after), labels, strict=True)
         if start is not None
     ]
-    return el("nav", ui.line(*links), class_="pager", aria_label=t("conversations.windows")) if links else None
+    return el("nav", ui.line(*links), class_="pager", aria_label="Further parts of this list") if links else None
 
 
 # --- sessions ---------------------------------------------------------------------------------------
@@ -130,7 +135,7 @@ def _session_row(info: SessionInfo) -> Element:
 
 
 def _extent(info: SessionInfo) -> Element:
-    return ui.line(t("conversations.turns", count=info.turns), ui.time_span(info.first, info.last))
+    return ui.line(plural(info.turns, "turn"), ui.time_span(info.first, info.last))
 
 
 def _window(turns: Sequence[Turn]) -> Iterator[Turn]:
@@ -150,8 +155,8 @@ def _turn_with_statements(turn: Turn, statements: Sequence[Atom]) -> list[Elemen
     made = (ui.line(ui.link(f"/{atom.id}", ui.memory_text(atom.text))) for atom in statements)
     return [
         ui.turn_row(shown),
-        *([] if whole else [el("p", ui.link(f"/{turn.id}", t("session.whole")))]),
-        *([el("small", t("session.made", count=len(statements))), *made] if statements else []),
+        *([] if whole else [el("p", ui.link(f"/{turn.id}", "The turn goes on: read all of it"))]),
+        *([el("small", f"Statement{'s' if len(statements) > 1 else ''} made from it:"), *made] if statements else []),
     ]
 
 
@@ -161,22 +166,34 @@ def _turn_with_statements(turn: Turn, statements: Sequence[Atom]) -> list[Elemen
 def _imports(view: View, files: Sequence[Imported], logs: Sequence[FollowedLog]) -> Element:
     parts: list[Any] = []
     if files:
-        head = (t("imports.file"), t("imports.turns"), t("imports.at"))
+        head = ("File", "Turns", "When")
         lines = [(_path(view, file.path), ui.count(file.turns), ui.moment(file.at)) for file in files[:_IMPORTS]]
-        parts += [ui.table(t("imports.files"), head, lines, numbers=(1,)), _more_files(len(files))]
-    if logs:
-        head = (t("imports.log"), t("imports.client"), t("imports.session"), t("imports.read"), t("imports.at"))
         parts += [
-            ui.table(t("imports.logs"), head, (_log_line(view, file) for file in logs[:_IMPORTS]), numbers=(3,)),
+            ui.table("Files whose turns are stored, the last first", head, lines, numbers=(1,)),
+            _more_files(len(files)),
+        ]
+    if logs:
+        head = ("Log", "Program", "Session", "Read", "When")
+        parts += [
+            ui.table(
+                "Logs of coding agents, the one read last first",
+                head,
+                (_log_line(view, file) for file in logs[:_IMPORTS]),
+                numbers=(3,),
+            ),
             _more_files(len(logs)),
         ]
-    how = el("p", t("imports.how"), " ", el("code", "mcp-memory import claude-code --watch"))
-    return ui.section(t("imports.title"), *(parts or [ui.empty(t("imports.none"))]), how)
+    how = el(
+        "p",
+        "To follow the logs of a coding agent as they are written, run: ",
+        el("code", "mcp-memory import claude-code --watch"),
+    )
+    return ui.section("Imports", *(parts or [ui.empty("No file was imported and no log is followed.")]), how)
 
 
 def _log_line(view: View, log: FollowedLog) -> tuple[Any, ...]:
     name = ui.link(f"/session/{ui.part(log.session)}", ui.memory_text(log.session)) if log.session else None
-    read = t("imports.bytes", count=log.offset)
+    read = plural(log.offset, "byte")
     return _path(view, log.path), ui.memory_text(log.client), name, read, ui.moment(log.at)
 
 
@@ -186,4 +203,4 @@ def _path(view: View, path: str) -> Element:
 
 
 def _more_files(many: int) -> Element | None:
-    return el("p", t("imports.more", count=many - _IMPORTS)) if many > _IMPORTS else None
+    return el("p", f"and {many - _IMPORTS:,} more") if many > _IMPORTS else None

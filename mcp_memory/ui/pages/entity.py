@@ -9,14 +9,13 @@ from collections.abc import Sequence
 from datetime import UTC, date, datetime, time, timedelta
 
 from mcp_memory.core.errors import InvalidInput, NotFound
-from mcp_memory.core.text import one_line, remove_hidden
+from mcp_memory.core.text import one_line, plural, remove_hidden
 from mcp_memory.core.types import Fact, StatementPage
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, el
 from mcp_memory.ui.pages.item import drop_repeated
 from mcp_memory.ui.pictures import charts
-from mcp_memory.ui.words import t
 
 _FACTS = 60
 _STATEMENTS = 25
@@ -46,14 +45,14 @@ async def entity(view: View) -> Page:
     near = await memory.related_entities(name, limit=charts.MOST)
     shown = remove_hidden(one_line(name, 80))
     return Page(
-        title=t("entity.title", name=shown),
+        title=shown,
         here="memory",
         body=ui.body(
             ui.note(remove_hidden(listed.note)) if listed.note else None,
             _facts(name, facts, as_of),
             _near(name, near),
             _past(name, past) if past and past.atoms else _statements(name, listed, as_of),
-            el("p", ui.link("/search", t("entity.search", name=shown), q=name)),
+            _search_link(name),
         ),
     )
 
@@ -62,13 +61,17 @@ def _unknown(name: str, problem: NotFound) -> Page:
     """Return the page for an unknown name: the message of the error, and a link that searches for the name."""
     shown = remove_hidden(one_line(name, 80))
     return Page(
-        title=t("entity.title", name=shown),
+        title=shown,
         here="memory",
         body=ui.body(
             ui.note(remove_hidden(str(problem))),
-            el("p", ui.link("/search", t("entity.search", name=shown), q=name)),
+            _search_link(name),
         ),
     )
+
+
+def _search_link(name: str) -> Element:
+    return el("p", ui.link("/search", f"Search for {remove_hidden(one_line(name, 80))}", q=name))
 
 
 # --- facts over time --------------------------------------------------------------------------------
@@ -82,7 +85,8 @@ def _as_of(view: View, facts: Sequence[Fact]) -> date | None:
         if day and facts and (asked := _first(facts) + timedelta(days=int(day))) < _today():
             return asked
     except (ValueError, OverflowError):
-        raise InvalidInput(t("entity.no_date", given=one_line(as_of or day or "", 30))) from None
+        given = one_line(as_of or day or "", 30)
+        raise InvalidInput(f"{given} is not a date such as 2026-10-31.") from None
     return None
 
 
@@ -96,15 +100,17 @@ def _today() -> date:
 
 def _facts(name: str, facts: Sequence[Fact], as_of: date | None) -> Element:
     if not facts:
-        return ui.section(t("entity.facts"), ui.empty(t("entity.no_facts")))
+        return ui.section("Facts over time", ui.empty("No facts of it are known."))
     moment = datetime.combine(as_of, time.max).astimezone() if as_of else None
     shown = _most_telling(facts, moment or datetime.now(UTC))
     return ui.section(
-        t("entity.facts"),
+        "Facts over time",
         _slider(name, facts, as_of),
-        ui.note(t("entity.some_facts", shown=len(shown), count=len(facts))) if len(shown) < len(facts) else None,
+        ui.note(f"{len(shown)} of {len(facts):,} facts: the newest of those that hold.")
+        if len(shown) < len(facts)
+        else None,
         charts.facts(shown, now=datetime.now(UTC), as_of=moment),
-        beside=el("span", t("entity.as_of"), " ", el("strong", as_of.isoformat() if as_of else t("shared.now"))),
+        beside=el("span", "as of ", el("strong", as_of.isoformat() if as_of else "now")),
     )
 
 
@@ -133,23 +139,23 @@ def _slider(name: str, facts: Sequence[Fact], as_of: date | None) -> list[Elemen
             "form",
             el(
                 "label",
-                t("entity.day"),
+                "From the first day to today",
                 el("input", type="range", name="day", min=0, max=days, value=at),
                 class_="field",
             ),
-            el("button", t("entity.show")),
+            el("button", "Show"),
             method="get",
             action=path,
         ),
         el(
             "form",
-            ui.input_field(t("entity.date"), "as_of", as_of.isoformat() if as_of else "", kind="date"),
-            el("button", t("entity.show")),
-            ui.link(path, t("entity.to_now")) if as_of else None,
+            ui.input_field("Or a date", "as_of", as_of.isoformat() if as_of else "", kind="date"),
+            el("button", "Show"),
+            ui.link(path, "Back to now") if as_of else None,
             method="get",
             action=path,
         ),
-        el("nav", ui.line(t("entity.changed"), links), aria_label=t("entity.changed")),
+        el("nav", ui.line("Something changed on", links), aria_label="Something changed on"),
     ]
 
 
@@ -158,12 +164,12 @@ def _slider(name: str, facts: Sequence[Fact], as_of: date | None) -> list[Elemen
 
 def _statements(name: str, listed: StatementPage, as_of: date | None) -> Element:
     path, day = f"/entity/{ui.part(name)}", as_of.isoformat() if as_of else None
-    title = t("entity.statements") if as_of is None else t("entity.statements_then", day=as_of.isoformat())
+    title = "What holds now" if as_of is None else f"What held on {as_of.isoformat()}"
     return ui.section(
         title,
-        ui.rows(map(ui.statement_row, listed.atoms)) if listed.atoms else ui.empty(t("entity.no_statements")),
-        ui.pager(path, listed.cursor, t("entity.more"), as_of=day),
-        beside=None if listed.total is None else t("memory.statement_count", count=listed.total),
+        ui.rows(map(ui.statement_row, listed.atoms)) if listed.atoms else ui.empty("No statement mentions it."),
+        ui.pager(path, listed.cursor, "More statements", as_of=day),
+        beside=None if listed.total is None else plural(listed.total, "statement"),
     )
 
 
@@ -171,23 +177,25 @@ def _past(name: str, listed: StatementPage) -> Element:
     """Return the ended statements about an entity, which are listed if no current statement mentions it."""
     count = len(listed.atoms) if listed.total is None else listed.total
     return ui.section(
-        t("entity.statements"),
-        ui.note(t("entity.past", count=count)),
+        "What holds now",
+        ui.note(f"Nothing about it holds now; {plural(count, 'statement is', 'statements are')} past."),
         ui.rows(map(ui.statement_row, listed.atoms)),
-        ui.pager(f"/entity/{ui.part(name)}", listed.cursor, t("entity.more")),
+        ui.pager(f"/entity/{ui.part(name)}", listed.cursor, "More statements"),
     )
 
 
 def _near(name: str, near: Sequence[tuple[str, int]]) -> Element:
     if not near:
-        return ui.section(t("entity.near"), ui.empty(t("entity.no_near")))
+        return ui.section(
+            "In the same statements", ui.empty("No current statement mentions it together with something else.")
+        )
     lines = ((ui.link(f"/entity/{ui.part(other)}", ui.memory_text(other)), ui.count(shared)) for other, shared in near)
     return ui.section(
-        t("entity.near"),
+        "In the same statements",
         charts.neighbourhood(name, near),
         el(
             "details",
-            el("summary", t("entity.as_table")),
-            ui.table(t("entity.table"), (t("entity.other"), t("entity.shared")), lines, numbers=(1,)),
+            el("summary", "As a table"),
+            ui.table("Names in the same current statements", ("Name", "Statements"), lines, numbers=(1,)),
         ),
     )

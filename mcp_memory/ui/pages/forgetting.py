@@ -7,18 +7,26 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mcp_memory.core.errors import InvalidInput, NotFound
-from mcp_memory.core.text import one_line
+from mcp_memory.core.text import one_line, plural
 from mcp_memory.core.types import Forgotten, Mention, Turn
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, Node, el
 from mcp_memory.ui.markdown import inline
-from mcp_memory.ui.words import t
 
 if TYPE_CHECKING:
     from mcp_memory.store.values import Tombstone
 
 
+HOW_FORGOTTEN = {
+    "ids": "by their ids",
+    "query": "by words in them",
+    "session": "as a session",
+    "time": "by their time",
+    "retention": "by a retention policy",
+    "import": "with an import",
+    "correction": "a correction was undone",
+}
 _LISTED = 200
 _SHOWN, _CHARS = 50, 300
 _NAMING = 12  # statements whose lines in pages are shown
@@ -32,21 +40,21 @@ async def tombstone(view: View) -> Page:
     id = view.parts["id"]
     forgotten = next((entry for entry in await view.memory.tombstones() if entry.id == id), None)
     if forgotten is None:
-        raise NotFound(t("item.no_tombstone", id=id))
+        raise NotFound(f"There is no forgetting {id} in this space.")
     ids = forgotten.ids[:_LISTED]
     is_open = bool(ids) and not (forgotten.undone or forgotten.purged)
     return Page(
-        title=t("item.tombstone", id=id),
+        title=f"Forgotten items {id}",
         here="home",
         body=ui.body(
             _state(forgotten),
             ui.labelled_values(
                 (
-                    (t("item.gone"), ", ".join(count_kinds(forgotten.ids)) or None),
-                    (t("item.when"), ui.moment(forgotten.at)),
-                    (t("item.why"), ui.memory_text(forgotten.reason) if forgotten.reason else t("item.no_reason")),
-                    (t("item.how"), t(f"item.how_{forgotten.how}")),
-                    (t("item.ids"), ui.line(el("span", entry, class_="id") for entry in ids) if ids else None),
+                    ("What was forgotten", ", ".join(count_kinds(forgotten.ids)) or None),
+                    ("When", ui.moment(forgotten.at)),
+                    ("Why", ui.memory_text(forgotten.reason) if forgotten.reason else "no reason was given"),
+                    ("How", HOW_FORGOTTEN[forgotten.how]),
+                    ("Ids", ui.line(el("span", entry, class_="id") for entry in ids) if ids else None),
                 )
             ),
             *_similar_turns(await view.memory.still_said(id) if is_open else ()),
@@ -61,13 +69,13 @@ async def forgotten_words(view: View, tombstone: str) -> Element | None:
         return None
     words = await view.memory.forgotten_words(tombstone, limit=_SHOWN)
     rows = ui.rows([el("span", id, class_="id"), " ", ui.memory_text(one_line(text, _CHARS))] for id, text in words)
-    cut = el("p", t("forget.first", count=_SHOWN)) if len(words) == _SHOWN else None
-    return el("details", el("summary", t("item.show_words")), rows, cut) if words else None
+    cut = el("p", f"The first {_SHOWN} are listed.") if len(words) == _SHOWN else None
+    return el("details", el("summary", "Show what it was"), rows, cut) if words else None
 
 
 def _undo(view: View, tombstone: Tombstone) -> Element | None:
     """Return the button that restores the items and opens the first of them."""
-    return ui.action(view, "undo", t("item.undo"), kind="main", tombstone=tombstone.id, back=f"/{tombstone.ids[0]}")
+    return ui.action(view, "undo", "Bring back", kind="main", tombstone=tombstone.id, back=f"/{tombstone.ids[0]}")
 
 
 def _similar_turns(turns: Sequence[Turn]) -> Iterator[Element]:
@@ -75,23 +83,28 @@ def _similar_turns(turns: Sequence[Turn]) -> Iterator[Element]:
     if turns:
         ids = [turn.id for turn in turns[:_SHOWN]]
         links = [[ui.link(f"/{id}", id, class_="id"), " "] for id in ids]
-        forget = ui.link("/forget", t("item.forget_them"), ids=" ".join(ids))
-        yield ui.note(t("item.still_said"), " ", links, forget, kind="warn")
+        forget = ui.link("/forget", "Forget them too …", ids=" ".join(ids))
+        yield ui.note("Turns that stay, and may say the same: ", links, forget, kind="warn")
 
 
 def _state(tombstone: Tombstone) -> Element:
     if tombstone.purged:
-        return ui.note(t("item.purged"), kind="bad")
+        return ui.note("Erased for good: nobody can bring it back.", kind="bad")
     if tombstone.undone:
-        return ui.note(t("item.undone"), kind="ok")
-    return ui.note(t("item.can_undo"))
+        return ui.note("Brought back: all of it is there again.", kind="ok")
+    return ui.note(
+        "No search and no list shows these items now. You can bring them back until they are erased for good."
+    )
 
 
 def count_kinds(ids: Iterable[str]) -> Iterator[str]:
     """Yield how many of these ids are turns, statements, tool results and goals of tasks, in words."""
-    words = {"t": "item.gone_turns", "a": "item.gone_statements", "r": "item.gone_results", "0": "item.gone_goals"}
     many = Counter("0" if id.isdecimal() else id[0] for id in ids)
-    return (t(text, count=many[letter]) for letter, text in words.items() if many[letter])
+    for letter, noun in (("t", "turn"), ("a", "statement"), ("r", "tool result")):
+        if many[letter]:
+            yield plural(many[letter], noun)
+    if goals := many["0"]:
+        yield f"the goal{'s' if goals > 1 else ''} of {plural(goals, 'task')}"
 
 
 # --- forgetting -------------------------------------------------------------------------------------
@@ -102,13 +115,21 @@ async def forget(view: View) -> Page:
     ids = view.query.get("ids", "").replace(",", " ").split()
     ask = el(
         "form",
-        ui.input_field(t("forget.ids"), "ids", " ".join(ids), hint="a14 t3"),
-        el("button", t("forget.look")),
+        ui.input_field("Ids", "ids", " ".join(ids), hint="a14 t3"),
+        el("button", "Show what would go"),
         method="get",
         action="/forget",
     )
     would = await _preview(view, ids) if ids else None
-    return Page(title=t("item.forget"), here="home", body=ui.body(el("p", t("forget.about")), ask, would))
+    return Page(
+        title="Forget",
+        here="home",
+        body=ui.body(
+            el("p", "Write the ids of statements, turns or tool results. You see what would go before it goes."),
+            ask,
+            would,
+        ),
+    )
 
 
 async def _preview(view: View, ids: Sequence[str]) -> list[Any]:
@@ -117,26 +138,26 @@ async def _preview(view: View, ids: Sequence[str]) -> list[Any]:
     except (InvalidInput, NotFound) as wrong:
         return [ui.note(str(wrong), kind="bad")]
     if not would.ids:
-        return [ui.empty(t("forget.nothing"))]
+        return [ui.empty("Nothing would be forgotten.")]
     rows = [_preview_row(id, line) for id, line in zip(would.ids, would.previews, strict=True)]
-    cut = el("p", t("forget.first", count=len(rows))) if would.total > len(rows) else None
+    cut = el("p", f"The first {len(rows)} are listed.") if would.total > len(rows) else None
     along = el("ul", (el("li", inline(sentence), dir="auto") for sentence in would.along)) if would.along else None
     lines = await _mentions(view, would.ids)
     form = ui.form(
         view,
         "forget",
-        ui.input_field(t("forget.reason"), "reason", ""),
-        el("button", t("forget.do"), class_="danger"),
-        el("span", t("forget.undoable")),
+        ui.input_field("Reason, kept with it", "reason", ""),
+        el("button", "Forget it", class_="danger"),
+        el("span", "You can bring it back until it is erased for good."),
         ids=" ".join(ids),
         back="/",
     )
     return [
-        ui.section(t("forget.goes"), ui.rows(rows), cut, beside=t("forget.count", count=would.total)),
-        ui.section(t("forget.along"), along) if along else None,
-        ui.section(t("forget.lines"), ui.rows(lines)) if lines else None,
+        ui.section("What goes", ui.rows(rows), cut, beside=plural(would.total, "item")),
+        ui.section("What else happens", along) if along else None,
+        ui.section("Lines that go or change", ui.rows(lines)) if lines else None,
         *_related(view, ids, would),
-        form or ui.note(t("forget.reader")),
+        form or ui.note("You can look, but not forget here."),
     ]
 
 
@@ -170,9 +191,14 @@ def _related(view: View, ids: Sequence[str], would: Forgotten) -> Iterable[Eleme
         for id, line in zip(would.also, would.also_previews, strict=True)
     ]  # fmt: skip
     form = el(
-        "form", ui.hidden({"ids": " ".join(ids)}), boxes, el("button", t("forget.add")), method="get", action="/forget"
+        "form",
+        ui.hidden({"ids": " ".join(ids)}),
+        boxes,
+        el("button", "Add the chosen to what goes"),
+        method="get",
+        action="/forget",
     )
-    return (ui.section(t("forget.related"), form),)
+    return (ui.section("Turns that stay, and may say the same", form),)
 
 
 def _preview_row(id: str, line: str) -> list[Node]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, get_args
+from typing import Any
 
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.text import one_line, remove_hidden
@@ -30,7 +30,6 @@ from mcp_memory.ui import components as ui
 from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, Node, el
 from mcp_memory.ui.markdown import inline
-from mcp_memory.ui.words import t
 
 
 def correction_form(view: View, atom: Atom) -> Iterator[Element]:
@@ -39,7 +38,11 @@ def correction_form(view: View, atom: Atom) -> Iterator[Element]:
     kind = "promise" if atom.label == "promise" else atom.kind
     form = _form(view, atom, text=atom.text, kind=kind, when="never", day="", value=value)
     if form:
-        yield ui.section(t("item.correct"), el("p", t("item.correct_about")), form)
+        yield ui.section(
+            "Correct it",
+            el("p", "Write what is true. The statement above ends and stays in the history. You can undo this."),
+            form,
+        )
 
 
 def ask_value(view: View, atom: Atom, fact: Fact, *, text: str, kind: StatementKind, when: str, day: str) -> Page:
@@ -48,10 +51,12 @@ def ask_value(view: View, atom: Atom, fact: Fact, *, text: str, kind: StatementK
     It is shown if the corrected text does not contain the old value.
     """
     form = _form(view, atom, text=text, kind=kind, when=when, day=day, value=_value(fact, ""), has_asked=True)
-    question = t("item.ask_value", fact=remove_hidden(f"{fact.entity} · {fact.relation} · {fact.value}"))
-    return Page(
-        title=t("item.correct_title", id=atom.id), here="memory", body=ui.body(ui.note(question, kind="warn"), form)
+    question = (
+        f"The memory also keeps this fact: {remove_hidden(f'{fact.entity} · {fact.relation} · {fact.value}')}. "
+        "Your text no longer names that value. "
+        "Write the new value below, or leave it empty to end the fact."
     )
+    return Page(title=f"Correct {atom.id}", here="memory", body=ui.body(ui.note(question, kind="warn"), form))
 
 
 def _form(
@@ -65,19 +70,18 @@ def _form(
     value: Element | None,
     has_asked: bool = False,
 ) -> Element | None:
-    times = [(name, t(f"item.when_{name}")) for name in ("never", "changed")]
-    kinds = [(name, t(f"memory.kind_{name}")) for name in get_args(StatementKind)]
+    times = [("never", "it was never true"), ("changed", "it was true, and changed")]
     return ui.form(
         view,
         "remember",
         el("textarea", remove_hidden(text), name="text", required=True, rows=3, dir="auto", id="correct",
-           aria_label=t("item.correct_words")),
+           aria_label="What is true"),
         value,
         ui.hidden({"asked": 1} if has_asked else {}),
-        ui.choice(t("item.when_wrong"), "when", times, when),
-        ui.input_field(t("item.changed_on"), "valid_from", day, kind="date"),
-        ui.choice(t("memory.kind"), "kind", kinds, kind),
-        el("button", t("item.correct_do"), class_="main"),
+        ui.choice("What was wrong", "when", times, when),
+        ui.input_field("Changed on", "valid_from", day, kind="date"),
+        ui.kind_choice(kind),
+        el("button", "Store the correction", class_="main"),
         needs="write",
         supersedes=atom.id,
         back=f"/{atom.id}",
@@ -85,8 +89,8 @@ def _form(
 
 
 def _value(fact: Fact, value: str) -> Element:
-    label = t("item.fact_value", fact=remove_hidden(f"{fact.entity} · {fact.relation}"))
-    return ui.input_field(label, "value", remove_hidden(value))
+    label = remove_hidden(f"{fact.entity} · {fact.relation}")
+    return ui.input_field(f"Fact: {label}", "value", remove_hidden(value))
 
 
 def was_never_true(statement: Atom | Fact) -> bool:
@@ -114,9 +118,11 @@ async def undo_button(view: View, correction: Atom, replaced: Sequence[Atom]) ->
     first = await view.memory.turns([correction.evidence])
     if not any(turn.role == "note" for turn in first):
         return None
-    return ui.action(view, "undo_correction", t("item.undo_correction"), id=correction.id, back=f"/{correction.id}")
+    return ui.undo_correction(view, correction.id)
 
 
+CHANGED_LATER = "Changed later, see"
+_QUARANTINED = "It waits for review, and is not recalled until then:"
 _AROUND = 3
 _MAX_STATEMENTS = 50
 _NEIGHBOUR_CHARS = 800  # characters of a neighbour
@@ -139,15 +145,15 @@ async def statement(view: View) -> Page:
     facts = drop_repeated(await memory.facts_about(fact.entity)) if fact else []
     newer = why.replaced_by[:1]
     return Page(
-        title=t("item.statement", id=id),
+        title=f"Statement {id}",
         here="memory",
         body=ui.body(
             ui.memory_text(atom.text, tag="p", class_="said"),
-            *_doubt_note(view, atom.id, atom.held, note=t("item.quarantined")),
-            *_doubt_note(view, atom.id, atom.doubts, note=t("item.doubted")),
+            *_doubt_note(view, atom.id, atom.held, note=_QUARANTINED),
+            *_doubt_note(view, atom.id, atom.doubts, note="Compare it with its words:"),
             *_end_note(atom, newer, [await undo_button(view, quote, [atom]) for quote in newer]),
             _to_actions(view, atom),
-            ui.section(t("item.based_on"), *_quotes(id, evidence, list(turns.values())), id="evidence"),
+            ui.section("Based on", *_quotes(id, evidence, list(turns.values())), id="evidence"),
             _details(atom, list(turns.values())),
             _support(why),
             _mentions(why.mentions, ended={id: atom.superseded_by} if atom.valid_to else {}),
@@ -166,18 +172,21 @@ def _details(atom: Atom, quoted: Sequence[Turn]) -> Element:
     )
     return ui.labelled_values(
         (
-            (t("item.kind"), ui.kind_badge(atom.kind)),
-            (t("item.true_since"), None if was_never_true(atom) else ui.moment(atom.valid_from)),
+            ("Kind", ui.kind_badge(atom.kind)),
+            ("True since", None if was_never_true(atom) else ui.moment(atom.valid_from)),
             (
-                t("item.true_until"),
+                "True until",
                 None if was_never_true(atom) or not atom.valid_to else ui.moment(atom.valid_to),
             ),
-            (t("item.learned"), ui.moment(atom.learned_at)),
-            (t("item.confidence"), f"{atom.confidence:.0%}"),
-            (t("item.whose"), t("item.whose_adds") if adds else SAID_BY[atom.source]),
-            (t("item.origin"), EXTRACTED if atom.is_sentence else None),
-            (t("item.about"), entities if atom.entities else None),
-            (t("item.fact"), ui.memory_text(f"{fact.entity} · {fact.relation} · {fact.value}") if fact else None),
+            ("Learned", ui.moment(atom.learned_at)),
+            ("Confidence", f"{atom.confidence:.0%}"),
+            (
+                "Whose word",
+                "the assistant: a part of it stands only in what the assistant said" if adds else SAID_BY[atom.source],
+            ),
+            ("Origin", EXTRACTED if atom.is_sentence else None),
+            ("About", entities if atom.entities else None),
+            ("Fact", ui.memory_text(f"{fact.entity} · {fact.relation} · {fact.value}") if fact else None),
         )
     )
 
@@ -187,8 +196,8 @@ def _doubt_note(view: View, id: str, reasons: Sequence[str], *, note: str) -> It
     if reasons:
         yield ui.note(note, " ", _reasons(reasons), kind="warn")
         buttons = [
-            ui.action(view, "review", t("item.release"), ids=id, verdict="released", back=f"/{id}"),
-            ui.action(view, "review", t("item.keep"), ids=id, verdict="kept", back=f"/{id}"),
+            ui.action(view, "review", "Release it", ids=id, verdict="released", back=f"/{id}"),
+            ui.action(view, "review", "Keep it out", ids=id, verdict="kept", back=f"/{id}"),
         ]
         if any(buttons):
             yield ui.line(buttons)
@@ -201,10 +210,13 @@ def _reasons(reasons: Iterable[str]) -> str:
 def _end_note(atom: Atom, newer: Sequence[Atom], undo: Sequence[Element | None]) -> Iterator[Element]:
     if atom.valid_to is None:
         return
-    because = [t("item.ended_because"), " ", ui.memory_text(atom.closed_because)] if atom.closed_because else None
-    yield ui.note(t("item.never_true") if was_never_true(atom) else because or t("item.ended"), kind="warn")
+    because = ["This no longer holds: ", ui.memory_text(atom.closed_because)] if atom.closed_because else None
+    yield ui.note(
+        "This was never true: it was corrected." if was_never_true(atom) else because or "This no longer holds.",
+        kind="warn",
+    )
     if newer:
-        yield ui.section(t("item.superseded"), ui.rows(map(ui.statement_row, newer)), undo)
+        yield ui.section("What holds instead", ui.rows(map(ui.statement_row, newer)), undo)
 
 
 def _quotes(id: str, evidence: Sequence[Evidence], turns: Sequence[Turn]) -> Iterator[Element]:
@@ -213,7 +225,7 @@ def _quotes(id: str, evidence: Sequence[Evidence], turns: Sequence[Turn]) -> Ite
         for spans in _group_spans(place.span for place in evidence if place.turn == turn.id):
             yield ui.quote_turn(turn, spans, of=id)
     if {place.turn for place in evidence} - {turn.id for turn in turns}:
-        yield ui.note(t("item.evidence_gone"), kind="warn")
+        yield ui.note("The words that it was based on were forgotten.", kind="warn")
 
 
 def _group_spans(spans: Iterable[tuple[int, int]]) -> list[list[tuple[int, int]]]:
@@ -229,20 +241,23 @@ def _group_spans(spans: Iterable[tuple[int, int]]) -> list[list[tuple[int, int]]
 
 def _support(why: Why) -> Element:
     if why.cites:
-        return ui.section(t("item.result"), map(_cited_result, why.cites))
-    if why.likely:
-        return ui.section(t("item.result"), el("p", t("item.result_likely")), map(result_row, why.likely))
-    return ui.section(t("item.result"), ui.empty(t("item.result_none")))
+        results = [_cited_result(result) for result in why.cites]
+    elif why.likely:
+        about = el("p", "It names no tool result. These were there before, and say the same:")
+        results = [about, *map(result_row, why.likely)]
+    else:
+        results = [ui.empty("No tool result supports this statement.")]
+    return ui.section("Tool results that support it", results)
 
 
 def _cited_result(result: CitedResult) -> Element:
-    by = [" · ", t("item.named_by"), " ", ui.link(f"/{result.by}", result.by)]
+    by = [" · named by ", ui.link(f"/{result.by}", result.by)]
     return _lines(result.at, result.call, result.content, result.node, ui.moment(result.taken), by)
 
 
 def result_row(hit: ResultHit, *more: Any) -> Element:
     """Return lines of a tool result or a file as evidence, with their call, and where the user contradicted them."""
-    changed = [[" · ", t("search.changed"), " ", ui.link(f"/{line.by}", line.by)] for line in hit.changed]
+    changed = [[f" · {CHANGED_LATER} ", ui.link(f"/{line.by}", line.by)] for line in hit.changed]
     return _lines(at_lines(hit.ref, hit.lines), hit.call, hit.text, hit.node, ui.moment(hit.at), [*changed, *more])
 
 
@@ -267,17 +282,17 @@ def _lines(at: str, call: str, text: str, node: str | None, taken: Element, more
 def _mentions(mentions: Sequence[Mention], *, ended: Mapping[str, str | None]) -> Element:
     def row(mention: Mention) -> list[Node]:
         path = "/persona" if mention.slug is None else f"/scene/{ui.part(mention.slug)}"
-        title = t("persona.title") if mention.slug is None else mention.title
+        title = "Persona" if mention.slug is None else mention.title
         words = inline(mention.line.lstrip("-* "), ended=ended)
         return [el("p", ui.link(path, ui.memory_text(title))), el("p", words, dir="auto")]
 
-    rows = ui.rows(map(row, mentions)) if mentions else ui.empty(t("item.cited_by_none"))
-    return ui.section(t("item.cited_by"), rows)
+    rows = ui.rows(map(row, mentions)) if mentions else ui.empty("No scene and no line of the persona names it.")
+    return ui.section("Named by", rows)
 
 
 def _replaced_statements(older: Sequence[Atom], undo: Element | None) -> Iterator[Element]:
     if older:
-        yield ui.section(t("item.supersedes"), ui.rows(map(ui.statement_row, older)), undo)
+        yield ui.section("Took the place of", ui.rows(map(ui.statement_row, older)), undo)
 
 
 def _history(fact: Fact | None, facts: Sequence[Fact]) -> Iterator[Element]:
@@ -286,39 +301,39 @@ def _history(fact: Fact | None, facts: Sequence[Fact]) -> Iterator[Element]:
     if fact is None or all(value.valid_to is None for value in values):
         return
     entity, relation = remove_hidden(fact.entity), remove_hidden(fact.relation)
-    head = (t("item.value"), t("item.true_since"), t("item.true_until"), t("item.whose"), t("item.statement_column"))
+    head = ("Value", "True since", "True until", "Whose word", "Statement")
     lines = (
         (
             ui.memory_text(value.value),
-            t("item.never") if was_never_true(value) else ui.moment(value.valid_from, day=True),
+            "never" if was_never_true(value) else ui.moment(value.valid_from, day=True),
             _history_end(value),
             SAID_BY[value.source],
             ui.link(f"/{value.atom}", value.atom, class_="id"),
         )
         for value in values
     )
-    caption = t("item.history_of", relation=relation, entity=entity)
+    caption = f"All values of {relation} of {entity}"
     more = ui.link(f"/entity/{ui.part(fact.entity)}", ui.memory_text(fact.entity))
-    yield ui.section(t("item.history"), ui.table(caption, head, lines), beside=more, id="history")
+    yield ui.section("History of this fact", ui.table(caption, head, lines), beside=more, id="history")
 
 
 def _history_end(fact: Fact) -> Element | str | None:
     if fact.valid_to is None:
-        return t("shared.now")
+        return "now"
     return None if was_never_true(fact) else ui.moment(fact.valid_to, day=True)
 
 
 def _to_actions(view: View, atom: Atom) -> Element | None:
     links = [
-        el("a", t("item.correct"), href="#correct") if view.may("write") else None,
-        ui.link("/forget", t("item.forget_it"), ids=atom.id) if view.may("admin") else None,
+        el("a", "Correct it", href="#correct") if view.may("write") else None,
+        ui.link("/forget", "Forget it …", ids=atom.id) if view.may("admin") else None,
     ]
     return ui.line(links) if any(links) else None
 
 
 def _forget_link(view: View, id: str) -> Iterator[Element]:
     if view.may("admin"):
-        yield el("p", ui.link("/forget", t("item.forget_it"), ids=id))
+        yield el("p", ui.link("/forget", "Forget it …", ids=id))
 
 
 # --- a turn -----------------------------------------------------------------------------------------
@@ -327,7 +342,7 @@ async def turn(view: View) -> Page:
     memory, id = view.memory, view.parts["id"]
     shown = next(iter(await memory.turns([id])), None)
     if shown is None:
-        raise NotFound(t("item.no_turn", id=id))
+        raise NotFound(f"There is no turn {id} in this space. Find one with a search.")
     atoms = await memory.statements_about(id)
     chosen = next((atom for atom in atoms if atom.id == view.query.get("for")), None)
     start = max(0, shown.position - _AROUND)
@@ -336,21 +351,26 @@ async def turn(view: View) -> Page:
     after = [neighbour for neighbour in near if neighbour.position > shown.position][:_AROUND]
     reasons = await memory.why_held([id])
     return Page(
-        title=t("item.turn", id=id),
+        title=f"Turn {id}",
         here="conversations",
         body=ui.body(
-            *_doubt_note(view, id, reasons.get(id, ()), note=t("item.quarantined")),
+            *_doubt_note(view, id, reasons.get(id, ()), note=_QUARANTINED),
             ui.section(
-                t("item.words"),
+                "The words",
                 ui.rows(map(_neighbour, before)) if before else None,
                 *_turn_window(
                     view, shown, [span for atom in ([chosen] if chosen else atoms) for span in _spans(atom, id)]
                 ),
-                ui.note(t("item.for", id=chosen.id), " ", ui.link(f"/{id}", t("item.for_all"))) if chosen else None,
+                ui.note(
+                    f"Only the words that {chosen.id} is based on are marked. ",
+                    ui.link(f"/{id}", "Mark all that statements are based on"),
+                )
+                if chosen
+                else None,
                 ui.rows(map(_neighbour, after)) if after else None,
             ),
             _turn_facts(shown, is_intact=await memory.is_intact(id)),
-            ui.section(t("item.made"), *_statements_from(shown, atoms[:_MAX_STATEMENTS])),
+            ui.section("Statements based on it", *_statements_from(shown, atoms[:_MAX_STATEMENTS])),
             *_cites(await memory.cites(id)),
             *_forget_link(view, id),
         ),
@@ -372,11 +392,11 @@ def _turn_window(view: View, turn: Turn, spans: Sequence[tuple[int, int]]) -> It
     if size > _WINDOW or start:
         first, last = start + 1, min(size, start + _WINDOW)
         links = [
-            _part_link(view, turn, "item.earlier", max(0, start - _WINDOW)) if start else None,
-            el("span", t("item.window", first=f"{first:,}", last=f"{last:,}", size=f"{size:,}")),
-            _part_link(view, turn, "item.later", last) if last < size else None,
+            _part_link(view, turn, "Earlier", max(0, start - _WINDOW)) if start else None,
+            el("span", f"Characters {first:,} to {last:,} of {size:,}"),
+            _part_link(view, turn, "Later", last) if last < size else None,
         ]
-        yield el("nav", links, class_="pager", aria_label=t("item.windows"))
+        yield el("nav", links, class_="pager", aria_label="Parts of this turn")
 
 
 def _first_window(view: View, spans: Sequence[tuple[int, int]]) -> int:
@@ -384,8 +404,8 @@ def _first_window(view: View, spans: Sequence[tuple[int, int]]) -> int:
     return min(spans)[0] // _WINDOW * _WINDOW if spans and view.query.get("for") else 0
 
 
-def _part_link(view: View, turn: Turn, word: str, start: int) -> Element:
-    return ui.link(f"/{turn.id}", t(word), **{"from": str(start), "for": view.query.get("for")})
+def _part_link(view: View, turn: Turn, label: str, start: int) -> Element:
+    return ui.link(f"/{turn.id}", label, **{"from": str(start), "for": view.query.get("for")})
 
 
 def _spans(atom: Atom, turn: str) -> list[tuple[int, int]]:
@@ -395,25 +415,29 @@ def _spans(atom: Atom, turn: str) -> list[tuple[int, int]]:
 
 
 def _turn_facts(turn: Turn, *, is_intact: bool) -> Element:
-    verdict = ui.badge(t("item.intact"), "ok") if is_intact else ui.badge(t("item.changed"), "bad")
+    verdict = (
+        ui.badge("the words match it", "ok")
+        if is_intact
+        else ui.badge("the words do not match it: they were changed outside this program", "bad")
+    )
     session = ui.link(
         f"/session/{ui.part(turn.session)}", ui.memory_text(turn.session), start=max(0, turn.position - _AROUND) or None
     )
     return ui.labelled_values(
         (
-            (t("item.who"), ui.speaker(turn)),
-            (t("item.said"), ui.moment(turn.said_at)),
-            (t("item.stored"), ui.moment(turn.learned_at)),
-            (t("item.session"), session),
-            (t("item.place"), ui.count(turn.position + 1)),
-            (t("item.hash"), [el("code", turn.sha256), " ", verdict]),
+            ("Said by", ui.speaker(turn)),
+            ("Said", ui.moment(turn.said_at)),
+            ("Stored", ui.moment(turn.learned_at)),
+            ("Session", session),
+            ("Place in it", ui.count(turn.position + 1)),
+            ("Hash", [el("code", turn.sha256), " ", verdict]),
         )
     )
 
 
 def _statements_from(turn: Turn, atoms: Sequence[Atom]) -> Iterator[Element]:
     if not atoms:
-        yield ui.empty(t("item.made_none"))
+        yield ui.empty("No statement is based on this turn.")
         return
     yield ui.rows(
         [
@@ -429,4 +453,4 @@ def _statements_from(turn: Turn, atoms: Sequence[Atom]) -> Iterator[Element]:
 
 def _cites(results: Sequence[CitedResult]) -> Iterator[Element]:
     if results:
-        yield ui.section(t("item.cites"), map(_cited_result, results))
+        yield ui.section("Tool results that it names", map(_cited_result, results))

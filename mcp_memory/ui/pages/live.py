@@ -13,7 +13,6 @@ from mcp_memory.ui import components as ui
 from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, el
 from mcp_memory.ui.pages.forgetting import count_kinds
-from mcp_memory.ui.words import t
 
 if TYPE_CHECKING:
     from mcp_memory.store.values import RecallEntry
@@ -22,10 +21,18 @@ if TYPE_CHECKING:
 _ENTRIES = 50
 _RECALLS = 20
 _IDS = 12
-_KINDS = {
-    "turn": "", "statement": "ok", "result": "kind", "recall": "source", "forgotten": "warn", "correction": "ok",
-    "uncorrected": "warn", "back": "ok",
-}  # fmt: skip
+_BADGES = {
+    "turn": ("turn stored", ""),
+    "statement": ("statement stored", "ok"),
+    "result": ("result kept", "kind"),
+    "recall": ("recalled", "source"),
+    "forgotten": ("forgotten", "warn"),
+    "correction": ("statement corrected", "ok"),
+    "uncorrected": ("correction undone", "warn"),
+    "back": ("brought back", "ok"),
+}
+_HOW = {"recall": "an agent", "prompt": "a prompt", "start": "the start of a conversation"}
+"""What asked for a recall."""
 
 
 async def live(view: View) -> Page:
@@ -34,18 +41,18 @@ async def live(view: View) -> Page:
     happened = await memory.activity(limit=_ENTRIES)
     recalled = await memory.recalls(limit=_RECALLS)
     return Page(
-        title=t("live.title"),
+        title="Live",
         here="live",
         body=ui.body(
-            ui.section(t("live.happened"), _list(happened)),
-            ui.section(t("live.recalls"), _recalls(recalled)),
+            ui.section("What happened, the newest first", _list(happened)),
+            ui.section("What was recalled", _recalls(recalled)),
             _connected(await memory.connected()) if view.is_owner else None,
         ),
     )
 
 
 def _list(happened: Sequence[ActivityEntry]) -> Element:
-    shown = ui.rows(map(_entry, happened)) if happened else ui.empty(t("live.nothing"))
+    shown = ui.rows(map(_entry, happened)) if happened else ui.empty("Nothing has happened yet.")
     return el("div", shown, data_live=True)
 
 
@@ -55,11 +62,11 @@ def _entry(entry: ActivityEntry) -> Element:
         el("p", _what(entry), class_="said"),
         ui.line(
             ui.moment(entry.at),
-            ui.badge(t(f"live.{entry.what}"), _KINDS[entry.what]),
+            ui.badge(*_BADGES[entry.what]),
             el("span", entry.id, class_="id") if entry.id else None,
             _reason(entry) if entry.reason else None,
             _session(entry) if entry.session else None,
-            t("live.by", client=entry.client) if entry.client else None,
+            f"by {entry.client}" if entry.client else None,
         ),
         class_="statement",
     )
@@ -73,26 +80,22 @@ def _session(entry: ActivityEntry) -> Element:
 
 def _what(entry: ActivityEntry) -> Any:
     if entry.what == "recall":
-        return [t("live.brought"), " ", _ids(entry.text.split())]
+        return ["Brought ", _ids(entry.text.split())]
     if entry.what in ("forgotten", "uncorrected", "back"):
-        text: Any = ", ".join(count_kinds(entry.text.split())) or t("live.nothing_left")
+        text: Any = ", ".join(count_kinds(entry.text.split())) or "nothing that is still there"
     else:
-        text = ui.memory_text(entry.text) if entry.text else t("live.no_words")
+        text = ui.memory_text(entry.text) if entry.text else "no text"
     return ui.link(f"/{entry.id}", text) if entry.id else text
 
 
 def _reason(entry: ActivityEntry) -> Any:
     """Return the reason for forgetting, or the statements that a correction replaced."""
-    return (
-        [t("live.instead"), " ", _ids(entry.reason.split())]
-        if entry.what == "correction"
-        else ui.memory_text(entry.reason)
-    )
+    return ["instead of ", _ids(entry.reason.split())] if entry.what == "correction" else ui.memory_text(entry.reason)
 
 
 def _ids(ids: Sequence[str]) -> list[Element | str]:
     if not ids:
-        return [t("live.pages")]
+        return ["the page about the user"]
     return list(_links(ids))
 
 
@@ -101,18 +104,18 @@ def _links(ids: Sequence[str]) -> Iterator[Element | str]:
         yield ui.link(f"/{id}", id, class_="id")
         yield " "
     if len(ids) > _IDS:
-        yield t("live.more", count=len(ids) - _IDS)
+        yield f"and {len(ids) - _IDS:,} more"
 
 
 def _recalls(recalled: Sequence[RecallEntry]) -> Element:
     if not recalled:
-        return ui.empty(t("live.no_recalls"))
+        return ui.empty("Nothing was recalled yet.")
     has_words = any(recall.query for recall in recalled)
-    head = [t("live.at"), t("live.how"), t("live.session"), t("live.rows"), t("live.tokens")]
+    head = ["At", "Asked by", "Session", "Rows", "Tokens"]
     lines = (
         (
             ui.moment(recall.at),
-            t(f"live.how_{recall.how}"),
+            _HOW[recall.how],
             ui.memory_text(recall.session),
             el("span", _ids(recall.ids)),
             ui.count(recall.tokens),
@@ -120,14 +123,16 @@ def _recalls(recalled: Sequence[RecallEntry]) -> Element:
         )
         for recall in recalled
     )
-    return ui.table(t("live.table"), [*head, *([t("live.query")] if has_words else [])], lines, numbers=(4,))
+    return ui.table("The last recalls", [*head, *(["Words"] if has_words else [])], lines, numbers=(4,))
 
 
 def _connected(processes: Sequence[dict[str, Any]]) -> Element:
     if not processes:
-        return ui.section(t("live.connected"), ui.empty(t("live.nobody")))
+        return ui.section("Connected", ui.empty("No other program has this memory open."))
     lines = ((ui.memory_text(_name(process)), ui.memory_text(process["space"] or "")) for process in processes)
-    return ui.section(t("live.connected"), ui.table(t("live.processes"), (t("live.who"), t("live.space")), lines))
+    return ui.section(
+        "Connected", ui.table("Programs that have this memory open", ("Program and its clients", "Space"), lines)
+    )
 
 
 def _name(process: dict[str, Any]) -> str:

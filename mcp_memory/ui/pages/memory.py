@@ -10,17 +10,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 from mcp_memory.core.errors import InvalidInput, NotFound
-from mcp_memory.core.text import one_line, remove_hidden
-from mcp_memory.core.types import Atom, Kind, PersonaVersion, Scene, StatementKind, StatementPage, Turn
+from mcp_memory.core.text import one_line, plural, remove_hidden
+from mcp_memory.core.types import Atom, Kind, PersonaVersion, Scene, StatementPage, Turn
 from mcp_memory.store.citations import cited_atoms
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, el
 from mcp_memory.ui.markdown import inline, markdown
-from mcp_memory.ui.words import t
 
 if TYPE_CHECKING:
     from mcp_memory.service.verbs.pages import ProvenLine
+_NO_PERSONA = "Nothing is known of the user yet."
+_LISTED_PERSONA = "Chosen from what the user stated, in their own words; no model wrote it."
 _AROUND = 60  # characters around a quote
 
 
@@ -47,43 +48,50 @@ async def persona(view: View) -> Page:
     is_compared = bool({"old", "new"} & view.query.keys())
     if is_compared:
         body.append(await _comparison(view))
-    body.append(ui.section(t("persona.page"), markdown(text, scenes=names, ended=ended, title="Persona", top=2)))
+    body.append(ui.section("The page", markdown(text, scenes=names, ended=ended, title="Persona", top=2)))
     if not is_compared and (claims := [line for line in lines if line.is_claim]):
         first = {atom.evidence for line in claims for atom in line.atoms}
         turns = {turn.id: turn for turn in await memory.turns(sorted(first))}
         proofs = (_proof(line, turns) for line in claims)
-        body.append(ui.section(t("persona.proof"), el("p", t("persona.proof_about")), *proofs, id="evidence"))
+        body.append(
+            ui.section(
+                "Proof",
+                el("p", "Open a line: it shows the statements it names, and the words that each is based on."),
+                *proofs,
+                id="evidence",
+            )
+        )
     if versions:
         body.append(_versions(versions))
-    return Page(title=t("persona.title"), here="memory", body=tuple(body))
+    return Page(title="Persona", here="memory", body=tuple(body))
 
 
 def _version_note(versions: Sequence[PersonaVersion], chosen: PersonaVersion | None, *, anything: bool) -> Element:
     if chosen:
-        back = ui.link("/persona", t("persona.current"))
-        return ui.note(t("persona.old", version=chosen.version), " ", ui.moment(chosen.at), " ", back, kind="warn")
+        back = ui.link("/persona", "Show the current page")
+        return ui.note(f"This is version {chosen.version}. ", ui.moment(chosen.at), " ", back, kind="warn")
     if versions and versions[0].by_model:
         newest = versions[0]
-        return el("p", t("persona.by_model", version=newest.version), " ", ui.moment(newest.at))
-    return el("p", t("persona.listed" if anything else "persona.none"))
+        return el("p", f"Version {newest.version}, written by a model. ", ui.moment(newest.at))
+    return el("p", _LISTED_PERSONA if anything else _NO_PERSONA)
 
 
 def _proof(line: ProvenLine, turns: Mapping[str, Turn]) -> Element:
     """Return a line with the statements that it cites, each with the first quote it is based on."""
     if line.atoms:
-        ended = [" ", ui.badge(t("shared.ended"), "warn")] if any(atom.valid_to for atom in line.atoms) else None
+        ended = [" ", ui.badge(ui.ENDED, "warn")] if any(atom.valid_to for atom in line.atoms) else None
         return el(
             "details",
             el("summary", remove_hidden(line.text.strip(" -*")), ended, dir="auto"),
             ui.rows(_proven_statement(atom, turns.get(atom.evidence)) for atom in line.atoms),
         )
-    unproven = None if line.scenes else [" ", ui.badge(t("persona.unproven"), "warn")]
+    unproven = None if line.scenes else [" ", ui.badge("names no statement", "warn")]
     return el("p", inline(line.text.strip(" -*")), unproven, dir="auto")
 
 
 def _proven_statement(atom: Atom, turn: Turn | None) -> list[Element]:
     quote = ui.quote_turn(turn, [atom.span], around=_AROUND, of=atom.id) if turn else None
-    ended = [" ", ui.badge(t("shared.ended"), "warn")] if atom.valid_to else None
+    ended = [" ", ui.badge(ui.ENDED, "warn")] if atom.valid_to else None
     stated = el("p", ui.link(f"/{atom.id}", ui.memory_text(atom.text)), ended, class_="said")
     return [stated, *([quote] if quote else [])]
 
@@ -94,7 +102,7 @@ async def _comparison(view: View) -> Element:
         diff = await view.memory.persona_diff(old, new)
     except NotFound as unknown:
         return ui.note(str(unknown), kind="bad")
-    return ui.section(t("persona.changes"), *_diff(diff), id="changes")
+    return ui.section("Changes", *_diff(diff), id="changes")
 
 
 def _number(text: str | None) -> int | None:
@@ -105,7 +113,7 @@ def _diff(unified: str) -> Iterator[Element]:
     """Yield the lines of a unified diff. New and removed lines have signs, not just a colour."""
     lines = [line for line in unified.splitlines()[2:] if line[1:].strip()]
     if not lines:
-        yield ui.empty(t("persona.no_changes"))
+        yield ui.empty("The two versions say the same.")
         return
     yield el("div", map(_diff_line, lines[lines[0][0] == "@" :]))
 
@@ -128,21 +136,21 @@ def _versions(versions: Sequence[PersonaVersion]) -> Element:
     newest = versions[0].version
     form = el(
         "form",
-        ui.choice(t("persona.from"), "old", [*numbers, ("0", t("persona.nothing"))], str(max(0, newest - 1))),
-        ui.choice(t("persona.to"), "new", numbers, str(newest)),
-        el("button", t("persona.compare")),
+        ui.choice("From", "old", [*numbers, ("0", "no page")], str(max(0, newest - 1))),
+        ui.choice("To", "new", numbers, str(newest)),
+        el("button", "Compare"),
         method="get",
         action="/persona",
     )
-    return ui.section(t("persona.versions"), form, ui.rows(map(_version, versions)))
+    return ui.section("Versions", form, ui.rows(map(_version, versions)))
 
 
 def _version(version: PersonaVersion) -> Element:
     return ui.line(
-        ui.link("/persona", t("persona.version", version=version.version), version=version.version),
+        ui.link("/persona", f"Version {version.version}", version=version.version),
         ui.moment(version.at),
         ui.memory_text(one_line(version.reason, 200)) if version.reason else None,
-        ui.link("/persona", t("persona.what_changed"), old=version.version - 1, new=version.version),
+        ui.link("/persona", "what changed", old=version.version - 1, new=version.version),
     )
 
 
@@ -151,8 +159,15 @@ if TYPE_CHECKING:
 KINDS = get_args(Kind)
 _WAITING = 100
 _LISTED = 30
-_STATEMENTS = "/#statements"
+_STATEMENTS = "/memory#statements"
 """The address of the list of statements, so that filters do not lead to the top of the page."""
+_ACTIONS = {
+    "create": "created",
+    "update": "updated",
+    "merge": "merged",
+    "delete": "deleted",
+    "restore": "restored",
+}
 _FILTERS = ("kind", "entity", "scene", "since", "until", "as_of", "ended")
 
 
@@ -164,13 +179,13 @@ async def overview(view: View) -> Page:
     listed = await _read_statements(view)
     has_content = isinstance(listed, str) or listed.atoms or view.query
     if not has_content and not scenes and not await memory.sessions(limit=1):
-        return Page(title=t("memory.title"), here="memory", body=ui.body(*_first_steps(view)))
+        return Page(title="Memory", here="memory", body=ui.body(*first_steps(view)))
     return Page(
-        title=t("memory.title"),
+        title="Memory",
         here="memory",
         body=ui.body(
             *_to_review(len(await memory.waiting(limit=_WAITING + 1))),
-            ui.columns(_persona_part(lines, scenes), _scenes_part(scenes)),
+            ui.columns(persona_part(lines, scenes), _scenes_part(scenes)),
             _statements(view, listed),
             ui.forgotten_line(await memory.count_forgotten()),
             *_tell(view),
@@ -196,28 +211,36 @@ async def _read_statements(view: View) -> StatementPage | str:
 
 def _to_review(many: int) -> Iterator[Element]:
     if many:
-        text = t("memory.waiting_many", most=_WAITING) if many > _WAITING else t("memory.waiting", count=many)
-        yield ui.note(text, " ", ui.link("/review", t("memory.to_review")), kind="warn")
+        text = (
+            f"More than {_WAITING} items wait for review."
+            if many > _WAITING
+            else plural(many, "item waits for review.", "items wait for review.")
+        )
+        yield ui.note(text, " ", ui.link("/review", "Review them"), kind="warn")
 
 
-def _persona_part(lines: Sequence[ProvenLine], scenes: Sequence[Scene]) -> Element:
+def persona_part(lines: Sequence[ProvenLine], scenes: Sequence[Scene]) -> Element:
     text, ended = (
         "\n".join(line.text for line in lines),
         ended_statements(atom for line in lines for atom in line.atoms),
     )
-    more = ui.link("/persona", t("memory.persona_more"))
+    more = ui.link("/persona", "Proof and versions")
     if not any(line.is_claim for line in lines):
-        return ui.section(t("persona.title"), ui.empty(t("persona.none")), beside=more)
+        return ui.section("Persona", ui.empty(_NO_PERSONA), beside=more)
     return ui.section(
-        t("persona.title"),
+        "Persona",
         markdown(text, scenes=scene_names(scenes), ended=ended, title="Persona", top=2),
         beside=more,
     )
 
 
 def _scenes_part(scenes: Sequence[Scene]) -> Element:
-    rows = ui.rows(map(_scene_row, scenes)) if scenes else ui.empty(t("memory.no_scenes"))
-    return ui.section(t("memory.scenes"), rows, beside=t("memory.scene_count", count=len(scenes)))
+    rows = (
+        ui.rows(map(_scene_row, scenes))
+        if scenes
+        else ui.empty("No scenes yet. A model, or the connected agent with its tool distill, writes them.")
+    )
+    return ui.section("Scenes", rows, beside=plural(len(scenes), "scene"))
 
 
 def _scene_row(scene: Scene) -> Element:
@@ -226,50 +249,59 @@ def _scene_row(scene: Scene) -> Element:
         el("p", ui.link(f"/scene/{ui.part(scene.slug)}", ui.memory_text(scene.title)), class_="said"),
         el("p", ui.memory_text(scene.summary)),
         ui.line(
-            el("span", t("scene.heat", heat=scene.heat), title=t("scene.what_heat")),
-            el("span", t("scene.statements", count=len(scene.atoms))),
-            el("span", t("scene.written"), " ", ui.moment(scene.updated)),
+            _heat(scene),
+            el("span", plural(len(scene.atoms), "statement")),
+            el("span", "written ", ui.moment(scene.updated)),
         ),
         class_="statement",
     )
 
 
+def _heat(scene: Scene, *, class_: str | None = None) -> Element:
+    about = "Heat grows each time that conversations add to this scene"
+    return el("span", f"heat {scene.heat}", class_=class_, title=about)
+
+
 def _statements(view: View, listed: StatementPage | str) -> Element:
     form = _filters(view)
     if isinstance(listed, str):
-        return ui.section(t("memory.statements"), form, ui.note(remove_hidden(listed), kind="bad"))
-    total = None if listed.total is None else t("memory.statement_count", count=listed.total)
+        return ui.section("Statements", form, ui.note(remove_hidden(listed), kind="bad"))
+    total = None if listed.total is None else plural(listed.total, "statement")
     filters = {name: view.query.get(name) for name in _FILTERS}
     return ui.section(
-        t("memory.statements"),
+        "Statements",
         form,
         ui.note(remove_hidden(listed.note)) if listed.note else None,
         ui.rows(map(ui.statement_row, listed.atoms)) if listed.atoms else ui.empty(_none(view)),
-        ui.pager(_STATEMENTS, listed.cursor, t("memory.more"), **filters),
-        el("p", el("small", t("memory.legend"))),
+        ui.pager(_STATEMENTS, listed.cursor, "More statements", **filters),
+        el(
+            "p",
+            el(
+                "small",
+                "Ids: a12 is a statement, t12 a turn of a conversation, x12 something forgotten, r-… the "
+                "result of a tool. Kinds: what is about the person, an event, or a rule for agents.",
+            ),
+        ),
         beside=total,
         id="statements",
     )
 
 
 def _none(view: View) -> str:
-    return t("memory.none_so") if any(view.query.get(name) for name in _FILTERS) else t("memory.none_yet")
+    if any(view.query.get(name) for name in _FILTERS):
+        return "No statement passes these filters."
+    return "No statements yet. They are made of what you say in conversations, in the background."
 
 
 def _filters(view: View) -> Element:
     query = view.query
-    kinds = [("", t("memory.any_kind")), *((kind, t(f"shared.kind_{kind}")) for kind in KINDS)]
     return el(
         "form",
-        ui.choice(t("memory.kind"), "kind", kinds, query.get("kind", "")),
-        ui.input_field(t("memory.entity"), "entity", query.get("entity", "")),
-        ui.input_field(t("memory.since"), "since", query.get("since", ""), hint=t("memory.time_hint")),
-        ui.input_field(t("memory.until"), "until", query.get("until", "")),
-        ui.input_field(t("memory.as_of"), "as_of", query.get("as_of", "")),
-        ui.tick(t("memory.ended"), "ended", checked="ended" in query),
+        ui.statement_filters(query),
+        ui.tick("also those that ended", "ended", checked="ended" in query),
         el("input", type="hidden", name="scene", value=query["scene"]) if query.get("scene") else None,
-        el("button", t("memory.show")),
-        ui.link(_STATEMENTS, t("memory.show_all")) if any(query.get(name) for name in _FILTERS) else None,
+        el("button", "Show"),
+        ui.link(_STATEMENTS, "Show all") if any(query.get(name) for name in _FILTERS) else None,
         method="get",
         action=_STATEMENTS,
     )
@@ -277,30 +309,34 @@ def _filters(view: View) -> Element:
 
 def _tell(view: View) -> Iterator[Element]:
     """Yield the form that stores a statement; nothing if the reader lacks the right."""
-    kinds = [(kind, t(f"memory.kind_{kind}")) for kind in get_args(StatementKind)]
     form = ui.form(
         view,
         "remember",
-        el("textarea", name="text", required=True, rows=3, aria_label=t("memory.tell_words"), dir="auto"),
-        ui.choice(t("memory.kind"), "kind", kinds, "persona"),
-        el("button", t("memory.tell_do"), class_="main"),
+        el("textarea", name="text", required=True, rows=3, aria_label="Statement", dir="auto"),
+        ui.kind_choice("persona"),
+        el("button", "Remember it", class_="main"),
         needs="write",
         supersedes="",
     )
     if form:
-        yield ui.section(t("memory.tell"), el("p", t("memory.tell_about")), form, id="tell")
+        yield ui.section(
+            "Tell the memory something",
+            el("p", "One statement. It is your own word, so it counts more than what a model extracts."),
+            form,
+            id="tell",
+        )
 
 
-def _first_steps(view: View) -> Iterator[Element]:
+def first_steps(view: View) -> Iterator[Element]:
     """Yield the first steps with an empty memory, and the form that stores a statement."""
     steps = [
-        (t("memory.first_connect"), "mcp-memory install"),
-        (t("memory.first_import"), "mcp-memory import"),
-        (t("memory.first_demo"), "mcp-memory demo"),
+        ("Connect an agent. It stores conversations and recalls them. This lists the clients:", "mcp-memory install"),
+        ("Import conversations that other programs have kept:", "mcp-memory import"),
+        ("Or look at a filled memory first, a made-up fortnight in a folder of its own:", "mcp-memory demo"),
     ]
-    yield ui.note(t("memory.empty"))
+    yield ui.note("Nothing is in this memory yet.")
     lines = (el("li", el("p", words), el("pre", el("code", command))) for words, command in steps)
-    yield ui.section(t("memory.first"), el("ol", lines))
+    yield ui.section("Fill it", el("ol", lines))
     yield from _tell(view)
 
 
@@ -327,13 +363,13 @@ async def scene(view: View) -> Page:
             _scene_state(chosen, newest),
             markdown(text, scenes=names, ended=ended, title=chosen.title, top=1)
             if text.strip()
-            else ui.empty(t("scene.nothing")),
+            else ui.empty("Nothing is left of this version."),
             ui.section(
-                t("scene.based_on"),
-                ui.rows(map(ui.statement_row, based_on)) if based_on else ui.empty(t("shared.none")),
+                "Based on",
+                ui.rows(map(ui.statement_row, based_on)) if based_on else ui.empty("none"),
                 id="evidence",
             ),
-            ui.section(t("scene.versions"), ui.rows(_scene_version(view, version, newest) for version in history)),
+            ui.section("Versions", ui.rows(_scene_version(view, version, newest) for version in history)),
         ),
     )
 
@@ -341,27 +377,27 @@ async def scene(view: View) -> Page:
 def _scene_state(chosen: Scene, newest: Scene) -> Any:
     path = f"/scene/{ui.part(newest.slug)}"
     facts = ui.line(
-        el("span", t("scene.heat", heat=chosen.heat), class_="badge kind", title=t("scene.what_heat")),
-        el("span", t("scene.version", version=chosen.version)),
-        el("span", t("scene.written"), " ", ui.moment(chosen.updated)),
+        _heat(chosen, class_="badge kind"),
+        el("span", f"Version {chosen.version}"),
+        el("span", "written ", ui.moment(chosen.updated)),
         (ui.link(f"/entity/{ui.part(name)}", ui.memory_text(name), class_="entity") for name in chosen.entities),
     )
     if newest.action == "delete":
         reason = ui.memory_text(one_line(newest.reason, 200))
-        return el("div", ui.note(t("scene.deleted"), " ", reason, kind="warn"), facts)
+        return el("div", ui.note("This scene was deleted: ", reason, kind="warn"), facts)
     if chosen is not newest:
-        return el("div", ui.note(t("scene.old"), " ", ui.link(path, t("scene.current")), kind="warn"), facts)
+        return el("div", ui.note("This is an old version. ", ui.link(path, "Show the current one"), kind="warn"), facts)
     return facts
 
 
 def _scene_version(view: View, scene: Scene, newest: Scene) -> Element:
     restorable = scene is not newest and bool(scene.body)
     return ui.line(
-        ui.link(f"/scene/{ui.part(scene.slug)}", t("scene.version", version=scene.version), version=scene.version),
-        ui.badge(t(f"scene.{scene.action}"), "kind"),
+        ui.link(f"/scene/{ui.part(scene.slug)}", f"Version {scene.version}", version=scene.version),
+        ui.badge(_ACTIONS[scene.action], "kind"),
         ui.moment(scene.updated),
         ui.memory_text(one_line(scene.reason, 200)),
-        ui.action(view, "restore_scene", t("scene.restore_this"), slug=scene.slug, version=scene.version)
+        ui.action(view, "restore_scene", "Restore this version", slug=scene.slug, version=scene.version)
         if restorable
         else None,
     )

@@ -16,13 +16,12 @@ from typing import Any
 import anyio.to_thread
 
 from mcp_memory.core.errors import Damaged
-from mcp_memory.core.text import decode_text, one_line, remove_hidden
+from mcp_memory.core.text import decode_text, one_line, plural, remove_hidden
 from mcp_memory.core.types import MaskedPlace, Ref, Why
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, Node, el
 from mcp_memory.ui.pages.canvas import record_row
-from mcp_memory.ui.words import t
 
 WINDOW = 64_000
 """Most characters of the lines of a page, serialised as HTML or JSON."""
@@ -64,21 +63,21 @@ async def result(view: View) -> Page:
         ref, data = await view.memory.ref(id_)
     except Damaged as error:
         body = (ui.note(str(error), kind="bad"), *_records_of(records), *_citing_statements(why))
-        return Page(title=t("result.title", id=id_), here="tasks", body=body)
+        return Page(title=f"Result {id_}", here="tasks", body=body)
     first, last = _requested_lines(view)
     start, char = _number(view.query.get("from")), _number(view.query.get("char"))
     begin = start or max(1, first - AROUND)
     window = await anyio.to_thread.run_sync(partial(window_of, data, ref.masked, line=begin, char=char if start else 0))
     return Page(
-        title=t("result.title", id=id_),
+        title=f"Result {id_}",
         here="tasks",
         body=(
             el("p", ui.memory_text(one_line(why.text, 400), tag="code")),
             _facts(ref, window),
             ui.section(
-                t("result.content"),
+                "Content",
                 *_content(ref.id, window, first, last),
-                beside=ui.link(f"/download/{id_}", t("result.download")) if view.form_token else None,
+                beside=ui.link(f"/download/{id_}", "Download, byte for byte") if view.form_token else None,
             ),
             *_records_of(records),
             *_citing_statements(why),
@@ -100,18 +99,25 @@ def _number(text: str | None) -> int:
 
 
 def _facts(ref: Ref, window: Window | None) -> Element:
-    size = t("result.size_of", count=ref.bytes)
-    size += f", {t('result.lines_of', count=window.total)}" if window else ""
+    size = plural(ref.bytes, "byte")
+    size += f", {plural(window.total, 'line')}" if window else ""
     return ui.labelled_values(
         (
-            (t("result.tool"), ui.memory_text(ref.tool)),
-            (t("result.arguments"), _arguments(ref.arguments)),
-            (t("result.taken"), ui.moment(ref.timestamp)),
-            (t("result.session"), ui.link(f"/session/{ui.part(ref.session)}", ui.memory_text(ref.session))),
-            (t("result.size"), size),
-            (t("result.type"), ui.memory_text(ref.content_type)),
-            (t("result.masked"), t("result.masked_of", count=len(ref.masked)) if ref.masked else None),
-            (t("result.hash"), el("code", ref.sha256)),
+            ("Tool", ui.memory_text(ref.tool)),
+            ("Arguments", _arguments(ref.arguments)),
+            ("Taken", ui.moment(ref.timestamp)),
+            ("Session", ui.link(f"/session/{ui.part(ref.session)}", ui.memory_text(ref.session))),
+            ("Size", size),
+            ("Type", ui.memory_text(ref.content_type)),
+            (
+                "Masked",
+                plural(
+                    len(ref.masked), "secret was replaced before it was stored", "secrets were replaced before storing"
+                )
+                if ref.masked
+                else None,
+            ),
+            ("SHA-256", el("code", ref.sha256)),
         )
     )
 
@@ -125,7 +131,7 @@ def _arguments(arguments: Any) -> Element | None:
 
 def _records_of(records: Sequence[Any]) -> Iterator[Element]:
     if records:
-        yield ui.section(t("result.records"), ui.rows(map(record_row, records)))
+        yield ui.section("Steps with this result", ui.rows(map(record_row, records)))
 
 
 def _citing_statements(why: Why) -> Iterator[Element]:
@@ -138,7 +144,7 @@ def _citing_statements(why: Why) -> Iterator[Element]:
             )
             for citation in why.cited_by[:_LISTED]
         )
-        yield ui.section(t("canvas.cited_by"), ui.rows(lines))
+        yield ui.section("Cited by", ui.rows(lines))
 
 
 def _place(at: str) -> Element:
@@ -152,25 +158,21 @@ def _place(at: str) -> Element:
 
 def _content(id_: str, window: Window | None, first: int, last: int) -> Iterator[Element]:
     if window is None:
-        yield ui.note(t("result.binary"))
+        yield ui.note("These bytes are no text. Download them to look at them.")
         return
     if not window.lines:
-        yield ui.empty(t("result.blank"))
+        yield ui.empty("The result is empty.")
         return
     first_line, last_line = window.lines[0], window.lines[-1]
     if first_line.number == last_line.number and (
         first_line.char or window.after == (first_line.number, first_line.char + PART)
     ):
-        label = t(
-            "result.part", line=first_line.number, total=ui.count(window.total), char=ui.count(first_line.char + 1)
+        label = (
+            f"Part of line {first_line.number} of {ui.count(window.total)}, from character "
+            f"{ui.count(first_line.char + 1)}"
         )
     else:
-        label = t(
-            "result.window",
-            first=ui.count(first_line.number),
-            last=ui.count(last_line.number),
-            total=ui.count(window.total),
-        )
+        label = f"Lines {ui.count(first_line.number)} to {ui.count(last_line.number)} of {ui.count(window.total)}"
     turn = list(_window_links(id_, window))
     yield el("p", label, class_="empty")
     yield from turn[:1] if window.before else []
@@ -182,8 +184,8 @@ def _content(id_: str, window: Window | None, first: int, last: int) -> Iterator
 def _window_links(id_: str, window: Window) -> Iterator[Element]:
     """Yield links to the previous and the next window."""
     links = [
-        el("a", t(f"result.{name}"), href=ui.address(f"/{id_}", **{"from": place[0], "char": place[1] or ""}))
-        for name, place in (("previous", window.before), ("next", window.after))
+        el("a", label, href=ui.address(f"/{id_}", **{"from": place[0], "char": place[1] or ""}))
+        for label, place in (("Previous lines", window.before), ("Next lines", window.after))
         if place
     ]
     if links:
@@ -201,7 +203,7 @@ def _pieces(line: Line) -> Iterator[Node]:
     for start, end, kind in line.masked:
         yield remove_hidden(line.text[place:start])
         shown = remove_hidden(line.text[start:end])
-        yield el("span", shown, class_="masked", title=t("result.masked_here", kind=kind))
+        yield el("span", shown, class_="masked", title=f"A secret was here: {kind}")
         place = end
     yield remove_hidden(line.text[place:])
 

@@ -14,7 +14,6 @@ from mcp_memory.longterm.verification.trust import REASONS
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, el
-from mcp_memory.ui.words import t
 
 _WAITING = 50
 _DECIDED = 20
@@ -28,14 +27,22 @@ async def review(view: View) -> Page:
     items = await view.memory.waiting(limit=_WAITING + 1)
     shown = items[:_WAITING]
     return Page(
-        title=t("review.title"),
+        title="Review",
         here="review",
         body=ui.body(
-            ui.note(t("review.about")),
+            ui.note(
+                "Some texts look like an attempt to give orders to your agent; some rules are not your "
+                "own words. Both wait here. Searches find them, but no agent is told of them until you "
+                "release them."
+            ),
             ui.section(
-                t("review.waiting"),
-                ui.rows(_waiting_item(view, item) for item in shown) if shown else ui.empty(t("review.none")),
-                ui.note(t("review.more", count=_WAITING)) if len(items) > _WAITING else None,
+                "Waiting",
+                ui.rows(_waiting_item(view, item) for item in shown)
+                if shown
+                else ui.empty("Nothing waits for review."),
+                ui.note(f"These are the newest {_WAITING}. The others follow when these are decided.")
+                if len(items) > _WAITING
+                else None,
                 _bulk_form(view) if shown else None,
             ),
             _earlier_decisions(view, await view.memory.decided(limit=_DECIDED)),
@@ -47,24 +54,22 @@ async def review(view: View) -> Page:
 def _bulk_form(view: View) -> Element | None:
     """Return the form that decides about all ticked items."""
     buttons = (
-        el("button", t("review.release_chosen"), name="verdict", value="released"),
-        el("button", t("review.keep_chosen"), name="verdict", value="kept"),
+        el("button", "Release all chosen", name="verdict", value="released"),
+        el("button", "Keep all chosen in quarantine", name="verdict", value="kept"),
     )
     return ui.form(view, "review", ui.line(*buttons), id_=_CHOSEN, back="/review")
 
 
 def _waiting_item(view: View, item: Reviewed) -> Element:
-    tick = el(
-        "input", type="checkbox", name="ids", value=item.id, form=_CHOSEN, aria_label=t("review.tick", id=item.id)
-    )
+    tick = el("input", type="checkbox", name="ids", value=item.id, form=_CHOSEN, aria_label=f"Choose {item.id}")
     buttons = (
-        _decision_button(view, item, "released", t("review.release"), key="r"),
-        _decision_button(view, item, "kept", t("review.keep"), key="q"),
-        ui.link("/forget", t("review.forget"), ids=item.id) if view.may("admin") else None,
+        _decision_button(view, item, "released", "Release", key="r"),
+        _decision_button(view, item, "kept", "Keep in quarantine", key="q"),
+        ui.link("/forget", "Forget …", ids=item.id) if view.may("admin") else None,
     )
     return ui.card(
         ui.line(tick if view.may("admin") else None, *_head(item)),
-        el("p", t("review.because"), " ", _reasons(item)),
+        el("p", "Why: ", _reasons(item)),
         _text(item),
         ui.line(*buttons),
         tag="div",
@@ -73,13 +78,13 @@ def _waiting_item(view: View, item: Reviewed) -> Element:
 
 def _earlier_decisions(view: View, decided: Sequence[Reviewed]) -> Element | None:
     """Return the section of earlier decisions, each with a button to change it; None if there are none."""
-    return ui.section(t("review.before"), ui.rows(_decided_item(view, item) for item in decided)) if decided else None
+    return ui.section("Decided before", ui.rows(_decided_item(view, item) for item in decided)) if decided else None
 
 
 def _decided_item(view: View, item: Reviewed) -> list[Element | None]:
     released = item.verdict == "released"
-    verdict = ui.badge(t("review.released"), "ok") if released else ui.badge(t("review.kept"), "warn")
-    other, words = ("kept", t("review.keep")) if released else ("released", t("review.release"))
+    verdict = ui.badge("released", "ok") if released else ui.badge("kept in quarantine", "warn")
+    other, words = ("kept", "Keep in quarantine") if released else ("released", "Release")
     return [
         ui.line(
             verdict,
@@ -87,7 +92,7 @@ def _decided_item(view: View, item: Reviewed) -> list[Element | None]:
             *_head(item),
             _decision_button(view, item, other, words),
         ),
-        el("p", t("review.because"), " ", _reasons(item)),
+        el("p", "Why: ", _reasons(item)),
         _text(item),
     ]
 
@@ -95,8 +100,8 @@ def _decided_item(view: View, item: Reviewed) -> list[Element | None]:
 def _head(item: Reviewed) -> tuple[Element | None, ...]:
     """Return the kind of an item, its speaker, its session and its time."""
     session = ui.link(f"/session/{ui.part(item.session)}", ui.memory_text(item.session)) if item.session else None
-    kind = t("review.turn") if item.kind == "turn" else t("review.statement")
-    whose = ui.badge(t("review.whose", who=SAID_BY[item.source]), "source")
+    kind = "turn" if item.kind == "turn" else "statement"
+    whose = ui.badge(f"word of {SAID_BY[item.source]}", "source")
     return ui.link(f"/{item.id}", item.id, class_="id"), ui.badge(kind, "kind"), whose, session, ui.moment(item.at)
 
 

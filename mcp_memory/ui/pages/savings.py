@@ -10,15 +10,16 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.text import plural
 from mcp_memory.core.types import DaySavings, SessionSavings
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, el
 from mcp_memory.ui.pictures import charts
-from mcp_memory.ui.words import t
 
 _SPANS = (7, 30, 90, 365)
 _SESSIONS = 100
+_SPENT = {"expand": "Spent on opening results", "canvas": "Spent on canvases"}
 
 
 async def savings(view: View) -> Page:
@@ -30,10 +31,16 @@ async def savings(view: View) -> Page:
     sessions_with_pages = await _sessions_with_pages(view, sessions)
     knows_models = view.is_owner or view.right == "admin"
     return Page(
-        title=t("savings.title"),
+        title="Savings",
         here="savings",
         body=ui.body(
-            el("p", t("savings.counts")),
+            el(
+                "p",
+                "This page counts the tokens that this memory saved and spent in your sessions. Your "
+                "provider bills the sessions themselves, and that bill is not known here. Money is known "
+                "only for the calls that this memory makes itself: the price of your agent's model is "
+                "not known here.",
+            ),
             ui.columns(_totals(ledger), _models(view, ledger) if knows_models else None),
             _by_day(days, span, knows_models and any(day.model_tokens for day in days)),
             _by_session(sessions, sessions_with_pages, span) if sessions else None,
@@ -52,7 +59,7 @@ async def _sessions_with_pages(view: View, sessions: Sequence[SessionSavings]) -
 def _span(view: View) -> int:
     days = view.query.get("days", "30")
     if days not in map(str, _SPANS):
-        raise InvalidInput(t("savings.no_span", spans=", ".join(map(str, _SPANS))))
+        raise InvalidInput(f"The days can be {', '.join(map(str, _SPANS))}.")
     return int(days)
 
 
@@ -62,36 +69,47 @@ def _span(view: View) -> int:
 def _totals(ledger: dict[str, Any]) -> Element:
     saved, offload = ledger["savings"], ledger["offload"]
     if not saved["kinds"] and not offload["tokens_raw"]:
-        return ui.section(t("savings.all"), ui.empty(t("savings.nothing")))
+        return ui.section(
+            "Since the beginning",
+            ui.empty("Nothing was saved yet. Once an agent offloads large results, a few lines stand in for each."),
+        )
     raw, kept = offload["tokens_raw"], offload["tokens_kept"]
     less = f"{1 - kept / raw:.1%}" if raw else ""
-    became = t("savings.became", raw=ui.count(raw), kept=ui.count(kept), less=less)
-    spent = [(t(f"savings.spent_{kind}"), _tokens(tokens)) for kind, tokens in saved["spent"].items()]
+    became = f"{ui.count(raw)} tokens became {ui.count(kept)}, {less} less"
+    spent = [(_SPENT[kind], _tokens(tokens)) for kind, tokens in saved["spent"].items()]
     return ui.section(
-        t("savings.all"),
+        "Since the beginning",
         _net(saved["net_tokens"], saved["net_cost"]),
         ui.labelled_values(
             (
-                (t("savings.once"), _tokens(saved["saved_once"])),
-                (t("savings.later"), _tokens(saved["saved_later"])),
+                ("Saved when the results came", _tokens(saved["saved_once"])),
+                ("Saved in later calls, at least", _tokens(saved["saved_later"])),
                 *spent,
-                (t("savings.spent_later"), _tokens(saved["spent_later"])),
-                (t("savings.broken"), _tokens(saved["cache_broken"]) if saved["cache_broken"] else None),
-                (t("savings.results"), became if raw else None),
+                ("Spent on both in later calls", _tokens(saved["spent_later"])),
+                ("Read anew where a cache broke", _tokens(saved["cache_broken"]) if saved["cache_broken"] else None),
+                ("Tool results", became if raw else None),
             )
         ),
-        ui.note(t("savings.about")),
+        ui.note(
+            "Each later call of a session would have sent the same tokens again. A provider charges "
+            "about a tenth for tokens that it has read before, so they count for a tenth. Only calls "
+            "that this memory knows of are counted: the saving is at least this much."
+        ),
     )
 
 
 def _net(tokens: int, cost: int) -> Element:
-    kind = "saved" if tokens >= 0 else "lost"
-    worth = t(f"savings.worth_{kind}", count=abs(cost)) if (cost >= 0) == (tokens >= 0) else None
-    return el("p", el("strong", _tokens(abs(tokens))), " ", t(f"savings.net_{kind}"), " ", worth)
+    """Return the net tokens, and what they cost if that has the same sign."""
+    is_saved, worth = tokens >= 0, None
+    if (cost >= 0) == is_saved:
+        verb = "would have cost" if is_saved else "cost"
+        worth = f"They {verb} as much as {_tokens(abs(cost))} that a model reads for the first time."
+    kind = "saved, less what was spent." if is_saved else "more spent than saved."
+    return el("p", el("strong", _tokens(abs(tokens))), f" {kind} ", worth)
 
 
 def _tokens(number: int) -> str:
-    return t("savings.tokens", count=number)
+    return plural(number, "token")
 
 
 # --- by day -----------------------------------------------------------------------------------------
@@ -99,22 +117,28 @@ def _tokens(number: int) -> str:
 
 def _by_day(days: Sequence[DaySavings], span: int, knows_models: bool) -> Element:
     spans = [
-        el("strong", t("savings.days", count=each))
-        if each == span
-        else ui.link("/savings", t("savings.days", count=each), days=each)
+        el("strong", f"last {each} days") if each == span else ui.link("/savings", f"last {each} days", days=each)
         for each in _SPANS
     ]
     busy = [day for day in days if day.saved or day.spent or (knows_models and day.model_tokens)]
     if not busy:
-        return ui.section(t("savings.by_day"), ui.empty(t("savings.no_days", count=span)), beside=ui.line(*spans))
-    series = [(day.day, {t("savings.saved"): day.saved, t("savings.spent"): day.spent}) for day in days]
-    head = [t("savings.day"), t("savings.saved"), t("savings.spent"), t("savings.net_column")]
-    head += [t("savings.model_tokens"), t("savings.cost")] if knows_models else []
+        return ui.section(
+            "By day", ui.empty(f"Nothing was saved or spent in these {span} days."), beside=ui.line(*spans)
+        )
+    series = [(day.day, {"Saved": day.saved, "Spent": day.spent}) for day in days]
+    head = ["Day", "Saved", "Spent", "Net"]
+    head += ["Used by models", "US dollars"] if knows_models else []
     lines = [_sum(busy, knows_models), *(_line(day, knows_models) for day in reversed(busy))]
     return ui.section(
-        t("savings.by_day"),
-        charts.days(series, label=t("savings.chart", count=span)),
-        ui.table(t("savings.table", count=span), head, lines, numbers=range(1, len(head))),
+        "By day",
+        charts.days(series, label=f"Tokens saved and spent on each of the last {span} days"),
+        ui.table(
+            f"Tokens on each of the last {span} days. "
+            "What later calls saved counts on the day on which the result came.",
+            head,
+            lines,
+            numbers=range(1, len(head)),
+        ),
         beside=ui.line(*spans),
     )
 
@@ -131,7 +155,7 @@ def _line(day: DaySavings, knows_models: bool) -> list[Any]:
 
 def _sum(days: Sequence[DaySavings], knows_models: bool) -> list[Any]:
     saved, spent = sum(day.saved for day in days), sum(day.spent for day in days)
-    cells = [el("strong", t("savings.sum")), ui.count(saved), ui.count(spent), ui.count(saved - spent)]
+    cells = [el("strong", "Sum"), ui.count(saved), ui.count(spent), ui.count(saved - spent)]
     models = ui.count(sum(day.model_tokens for day in days)), _money(_costs(day.cost for day in days))
     return [*cells, *(models if knows_models else ())]
 
@@ -147,7 +171,7 @@ def _money(cost: float | None) -> str:
 
 def _by_session(sessions: Sequence[SessionSavings], with_pages: Collection[str], span: int) -> Element:
     """Return the savings and costs by session; sessions that have a page are links."""
-    head = [t("savings.session"), t("savings.last"), t("savings.saved"), t("savings.spent"), t("savings.net_column")]
+    head = ["Session", "Last", "Saved", "Spent", "Net"]
     lines = (
         (
             ui.link(f"/session/{ui.part(session.session)}", ui.memory_text(session.session))
@@ -160,8 +184,17 @@ def _by_session(sessions: Sequence[SessionSavings], with_pages: Collection[str],
         )
         for session in sessions
     )
-    title = t("savings.by_session", count=span)
-    return ui.section(title, ui.table(t("savings.session_table"), head, lines, numbers=(2, 3, 4)))
+    title = f"Sessions of the last {span} days"
+    return ui.section(
+        title,
+        ui.table(
+            "Tokens that each session saved and spent, the newest first. A session without a link "
+            "has neither turns nor tool results here any more.",
+            head,
+            lines,
+            numbers=(2, 3, 4),
+        ),
+    )
 
 
 # --- models -----------------------------------------------------------------------------------------
@@ -174,25 +207,25 @@ def _models(view: View, ledger: dict[str, Any]) -> Element:
     failed = sum(row["failed"] for row in model["today"])
     state = (
         [
-            ui.note(t("savings.paused", reason=paused["reason"]), kind="warn"),
-            ui.action(view, "resume", t("savings.resume")),
+            ui.note(f"Models are paused: {paused['reason']}.", kind="warn"),
+            ui.action(view, "resume", "Resume"),
         ]
         if paused
-        else [ui.action(view, "pause", t("savings.pause")) if model["name"] else None]
+        else [ui.action(view, "pause", "Pause models") if model["name"] else None]
     )
     limits = model["name"] is not None
     return ui.section(
-        t("savings.models"),
+        "Language models",
         ui.labelled_values(
             (
-                (t("savings.model"), ui.memory_text(model["name"]) if model["name"] else t("savings.no_model")),
-                (t("savings.today"), _of(model["tokens_today"], model["daily_tokens"]) if limits else None),
-                (t("savings.hour"), _of(model["tokens_this_hour"], model["hourly_tokens"]) if limits else None),
-                (t("savings.failed"), ui.count(failed) if failed else None),
-                (t("savings.ever"), t("savings.calls", count=sum(row["calls"] for row in ever))),
-                (t("savings.ever_tokens"), _tokens(tokens)),
-                (t("savings.ever_cached"), _tokens(cached) if cached else None),
-                (t("savings.ever_cost"), _money(_costs(row["cost"] for row in ever))),
+                ("Model", ui.memory_text(model["name"]) if model["name"] else "none is set"),
+                ("Tokens today", _of(model["tokens_today"], model["daily_tokens"]) if limits else None),
+                ("Tokens this hour", _of(model["tokens_this_hour"], model["hourly_tokens"]) if limits else None),
+                ("Calls that failed today", ui.count(failed) if failed else None),
+                ("Calls in all spaces", plural(sum(row["calls"] for row in ever), "call")),
+                ("Tokens of all calls", _tokens(tokens)),
+                ("Read from the provider's cache", _tokens(cached) if cached else None),
+                ("Cost of all calls", _money(_costs(row["cost"] for row in ever))),
             )
         ),
         state,
@@ -200,15 +233,15 @@ def _models(view: View, ledger: dict[str, Any]) -> Element:
 
 
 def _of(tokens: int, most: int) -> str:
-    return t("savings.of", tokens=ui.count(tokens), most=ui.count(most))
+    return f"{ui.count(tokens)} of {ui.count(most)}"
 
 
 def _calls(ever: Sequence[dict[str, Any]]) -> Element:
     """Return a table of all calls to language models, with a row for each purpose and model."""
     if not ever:
-        return ui.section(t("savings.ledger"), ui.empty(t("savings.no_calls")))
-    head = (t("savings.purpose"), t("savings.model"), t("savings.calls_column"), t("savings.failed_column"),
-            t("savings.read"), t("savings.written"), t("savings.cost"))  # fmt: skip
+        return ui.section("What models were asked for", ui.empty("No model was asked yet."))
+    head = ("Purpose", "Model", "Calls", "Failed",
+            "Tokens read", "Tokens written", "US dollars")  # fmt: skip
     lines = (
         (
             ui.memory_text(row["purpose"]),
@@ -221,4 +254,7 @@ def _calls(ever: Sequence[dict[str, Any]]) -> Element:
         )
         for row in ever
     )
-    return ui.section(t("savings.ledger"), ui.table(t("savings.ledger_table"), head, lines, numbers=range(2, 7)))
+    return ui.section(
+        "What models were asked for",
+        ui.table("Calls to models by purpose, of all spaces", head, lines, numbers=range(2, 7)),
+    )

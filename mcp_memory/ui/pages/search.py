@@ -12,18 +12,27 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 import anyio
 
 from mcp_memory.core.errors import InvalidInput, McpMemoryError, NotFound
-from mcp_memory.core.text import one_line, remove_hidden
-from mcp_memory.core.types import AtomHit, Known, MemoryResults, Role, SceneHit, Signals, TurnHit, TurnResults
+from mcp_memory.core.text import one_line, plural, remove_hidden
+from mcp_memory.core.types import (
+    AtomHit,
+    Known,
+    MemoryResults,
+    ResultHit,
+    Role,
+    SceneHit,
+    Signals,
+    TurnHit,
+    TurnResults,
+)
 from mcp_memory.language.snippet import matches, snippet
 from mcp_memory.language.words import query_terms
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, Node, el
 from mcp_memory.ui.markdown import inline
-from mcp_memory.ui.pages.item import result_row
+from mcp_memory.ui.pages.item import CHANGED_LATER, result_row
 from mcp_memory.ui.pages.memory import KINDS
 from mcp_memory.ui.pictures import charts
-from mcp_memory.ui.words import WORDS, t
 
 if TYPE_CHECKING:
     from mcp_memory.longterm.recall.blocks import RowVerdict
@@ -32,14 +41,44 @@ if TYPE_CHECKING:
 
 _ROLES = get_args(Role)
 _ID = re.compile(r"[atx][1-9]\d{0,17}|r-[0-9a-f]{12}|\d{3,9}(?:-[NF]\d{1,9}(?:-\d{1,9})?)?", re.ASCII)
-_LAYERS = ("", "memories", "turns", "recall")
+_LAYERS = {
+    "": "everything, explained",
+    "memories": "statements and scenes",
+    "turns": "turns",
+    "recall": "what recall would bring",
+}
 _OF_MEMORIES, _OF_TURNS, _OF_BOTH = ("kind", "entity", "as_of"), ("session", "role"), ("since", "until")
 _LIMIT = 20
 _EXPLAINED = 10
 _BESIDE = 5
 _EXCERPT = 600
 _SIGNALS = 3
-_EXAMPLES = ("words", "meaning", "time", "exact", "id")
+_EXAMPLES = (
+    ("Words, names and numbers as they were said:", "night boat Hellesund"),
+    ("A question; the meaning counts too:", "who looks after bookings?"),
+    ("A time in the question or as a filter:", "what did we decide last week?"),
+    ("A booking number, an error message, a line of a tool result:", "TRF-90457"),
+    ("An id opens its page:", "a1"),
+)
+_SIGNAL_NAMES = {
+    "words": "words",
+    "context": "words around it",
+    "context_short": "short, words around it",
+    "related": "related words",
+    "meaning": "meaning",
+    "beside": "beside what means it",
+    "reply": "answers a question",
+    "tells": "states something",
+    "speaker": "speaker asked for",
+    "time": "time asked for",
+}
+_LEGS = {"atom": "Statements", "turn": "Turns"}
+_KNOWN: Mapping[Known, str] = {
+    "likely": "The memory likely knows about this.",
+    "unsure": "The memory perhaps knows about this.",
+    "unlikely": "The memory may not know about this.",
+}
+_NOTHING = "Nothing found. Try other words, or fewer filters."
 
 
 async def search(view: View) -> Page:
@@ -48,10 +87,10 @@ async def search(view: View) -> Page:
     filters = {name: value for name, value in view.query.items() if value.strip()}
     layer = _layer(filters)
     if not query:
-        return Page(title=t("search.title"), body=(_form(view, query, layer), _examples()))
+        return Page(title="Search", body=(_form(view, query, layer), _examples()))
     body: list[Any] = [_form(view, query, layer)]
     if _ID.fullmatch(query):
-        body.append(el("p", ui.link(f"/{query}", t("search.open", id=query))))
+        body.append(el("p", ui.link(f"/{query}", f"Open {query}")))
     try:
         match layer:
             case "memories":
@@ -64,14 +103,14 @@ async def search(view: View) -> Page:
                 body += await _explained_hits(view, query, filters)
     except (InvalidInput, NotFound) as wrong:
         body.append(ui.note(remove_hidden(str(wrong)), kind="bad"))
-    title = t("search.title_of", query=remove_hidden(one_line(query, 60)))
+    title = f"Search: {remove_hidden(one_line(query, 60))}"
     return Page(title=title, body=ui.body(*body))
 
 
 def _layer(filters: Mapping[str, str]) -> str:
     """Return the layer to search: the chosen layer, else the layer that has the given filters."""
     chosen = filters.get("in", "")
-    if chosen in _LAYERS[1:]:
+    if chosen and chosen in _LAYERS:
         return chosen
     if any(name in filters for name in _OF_TURNS):
         return "turns"
@@ -83,36 +122,29 @@ def _layer(filters: Mapping[str, str]) -> str:
 
 def _form(view: View, query: str, layer: str) -> Element:
     asked = view.query
-    layers = [(name, t(f"search.in_{name or 'all'}")) for name in _LAYERS]
-    kinds = [("", t("memory.any_kind")), *((kind, t(f"shared.kind_{kind}")) for kind in KINDS)]
-    roles = [("", t("search.anyone")), *((role, t(f"shared.role_{role}")) for role in _ROLES)]
+    roles = [("", "anyone"), *ui.ROLE_NAMES.items()]
     filters = [
-        ui.choice(t("search.in"), "in", layers, layer),
-        ui.choice(t("memory.kind"), "kind", kinds, asked.get("kind", "")),
-        ui.input_field(t("memory.entity"), "entity", asked.get("entity", "")),
-        ui.input_field(t("memory.since"), "since", asked.get("since", ""), hint=t("memory.time_hint")),
-        ui.input_field(t("memory.until"), "until", asked.get("until", "")),
-        ui.input_field(t("memory.as_of"), "as_of", asked.get("as_of", "")),
-        ui.input_field(t("search.session"), "session", asked.get("session", "")),
-        ui.choice(t("search.role"), "role", roles, asked.get("role", "")),
+        ui.choice("In", "in", _LAYERS.items(), layer),
+        *ui.statement_filters(asked),
+        ui.input_field("Session", "session", asked.get("session", "")),
+        ui.choice("Said by", "role", roles, asked.get("role", "")),
     ]
     chosen = any(asked.get(name) for name in (*_OF_MEMORIES, *_OF_TURNS, *_OF_BOTH, "in"))
     return el(
         "form",
-        el("input", type="search", name="q", value=query, aria_label=t("search.query"), dir="auto"),
-        el("button", t("search.do"), class_="main"),
-        el("details", el("summary", t("search.filters")), ui.line(filters), open=chosen),
+        el("input", type="search", name="q", value=query, aria_label="Search for", dir="auto"),
+        el("button", "Search", class_="main"),
+        el("details", el("summary", "Filters"), ui.line(filters), open=chosen),
         method="get",
         action="/search",
         role="search",
-        aria_label=t("search.query"),
+        aria_label="Search for",
     )
 
 
 def _examples() -> Element:
-    asked = [(t(f"search.how_{example_name}"), t(f"search.example_{example_name}")) for example_name in _EXAMPLES]
-    lines = (el("li", words, " ", ui.link("/search", example, q=example)) for words, example in asked)
-    return ui.section(t("search.how"), el("ul", lines))
+    lines = (el("li", words, " ", ui.link("/search", example, q=example)) for words, example in _EXAMPLES)
+    return ui.section("What you can ask", el("ul", lines))
 
 
 # --- everything, explained --------------------------------------------------------------------------
@@ -149,13 +181,17 @@ async def _explained_hits(view: View, query: str, parameters: Mapping[str, str])
     return [
         ui.note(explained.note) if explained.note else None,
         *_known_note(explained.known),
-        ui.section(t("search.hits"), el("p", t("search.by_place")), rows(explained.shown))
+        ui.section(
+            "Found",
+            el("p", "The best answers come first. Statements and turns are ranked apart, and then they alternate."),
+            rows(explained.shown),
+        )
         if explained.shown
-        else ui.empty(t("search.none")),
-        ui.section(t("search.missed"), rows(explained.missed)) if explained.missed else None,
-        ui.section(t("search.left_out"), rows(explained.left_out)) if explained.left_out else None,
+        else ui.empty(_NOTHING),
+        ui.section("Just missed", rows(explained.missed)) if explained.missed else None,
+        ui.section("Left out", rows(explained.left_out)) if explained.left_out else None,
         *_other_hits(beside_it),
-        el("p", ui.link("/search", t("search.recall"), q=query, **{"in": "recall"})),
+        el("p", ui.link("/search", "What recall would bring", q=query, **{"in": "recall"})),
         _query_details(explained),
     ]
 
@@ -178,7 +214,7 @@ def _row(row: ExplainedRow, words: set[str], most: float, attribution: Iterable[
         ui.line(
             el("span", row.id, class_="id"),
             attribution,
-            ui.badge(t("shared.held"), "warn") if row.held else None,
+            ui.review_badge() if row.held else None,
             el("span", remove_hidden(row.left_out)) if row.left_out else None,
         ),
         _shares(row, most),
@@ -189,12 +225,12 @@ def _shares(row: ExplainedRow, most: float) -> Element | None:
     """Return a bar for each of the strongest signals of a row, and a bar for all other signals together."""
     shares = {_signal_name(part.signal): part.points for part in row.parts[:_SIGNALS]}
     if rest := sum(part.points for part in row.parts[_SIGNALS:]):
-        shares[t("search.other_signals")] = rest
+        shares["other signals"] = rest
     return _fold_bars(charts.signals(shares, most=most)) if shares else None
 
 
 def _fold_bars(bars: Element) -> Element:
-    return el("details", el("summary", t("search.why")), bars)
+    return el("details", el("summary", "Why it was found"), bars)
 
 
 def _places(text: str, words: set[str]) -> list[tuple[int, int]]:
@@ -211,21 +247,25 @@ def _end(text: str, at: int) -> int:
 
 
 def _signal_name(signal: str) -> str:
-    return t(f"search.signal_{signal}") if f"search.signal_{signal}" in WORDS else signal
+    return _SIGNAL_NAMES.get(signal, signal)
 
 
 def _other_hits(results: MemoryResults) -> Iterator[Element]:
     """Yield the scenes, facts and tool results that match; shown on the first page of a search."""
     if results.scenes:
-        yield ui.section(t("search.scenes"), ui.rows(map(_scene, results.scenes)))
+        yield ui.section("Scenes", ui.rows(map(_scene, results.scenes)))
     if results.facts:
         facts = (
             [ui.link(f"/{fact.atom}", fact.atom, class_="id"), " ",
              ui.memory_text(f"{fact.entity} · {fact.relation} · {fact.value}")] for fact in results.facts
         )  # fmt: skip
-        yield ui.section(t("search.facts"), ui.rows(facts))
-    if results.results:
-        yield ui.section(t("search.results"), ui.rows(result_row(hit) for hit in results.results))
+        yield ui.section("Facts", ui.rows(facts))
+    yield from _result_lines(results.results)
+
+
+def _result_lines(hits: Sequence[ResultHit]) -> Iterator[Element]:
+    if hits:
+        yield ui.section("Lines of tool results", ui.rows(map(result_row, hits)))
 
 
 def _scene(hit: SceneHit) -> list[Node]:
@@ -242,25 +282,22 @@ def _bars(found_by: Signals) -> Element:
 
 
 def _query_details(search: Explained) -> Element:
-    speaker = t("search.speaker_of", role=search.asks_for) if search.asks_for else None
+    speaker = f"what the {search.asks_for} said" if search.asks_for else None
     facts = ui.labelled_values(
         (
-            (t("search.words"), ui.memory_text(", ".join(search.words) or t("search.no_words"))),
-            (t("search.related"), ui.memory_text(one_line(", ".join(search.related), 300)) if search.related else None),
-            (t("search.speaker"), speaker),
-            (t("search.times"), "; ".join(search.times) or None),
-            *((t(f"search.layer_{leg.layer}"), _leg(leg)) for leg in search.legs),
+            ("Words", ui.memory_text(", ".join(search.words) or "none that says what it is about")),
+            ("Related", ui.memory_text(one_line(", ".join(search.related), 300)) if search.related else None),
+            ("Speaker", speaker),
+            ("Time", "; ".join(search.times) or None),
+            *((_LEGS[leg.layer], _leg(leg)) for leg in search.legs),
         )
     )
-    return ui.section(None, el("details", el("summary", t("search.asked")), facts))
+    return ui.section(None, el("details", el("summary", "How the question was read"), facts))
 
 
 def _leg(leg: SearchLeg) -> str:
-    return t(
-        "search.leg",
-        words=ui.count(leg.by_words),
-        meaning=ui.count(leg.by_meaning),
-        candidates=ui.count(leg.candidates),
+    return (
+        f"{ui.count(leg.by_words)} by words, {ui.count(leg.by_meaning)} by meaning, {ui.count(leg.candidates)} ranked"
     )
 
 
@@ -273,22 +310,22 @@ async def _recall_result(view: View, query: str) -> list[Any]:
     return [
         *_known_note(recall.known),
         ui.section(
-            t("search.recall"),
-            ui.rows(brought) if brought else ui.empty(t("search.recall_none")),
-            el("details", el("summary", t("search.recall_text")), text) if text else None,
-            beside=t("search.recall_size", count=recall.tokens),
+            "What recall would bring",
+            ui.rows(brought) if brought else ui.empty("Recall would bring none of these rows."),
+            el("details", el("summary", "The text that an agent gets"), text) if text else None,
+            beside=plural(recall.tokens, "token", "tokens, with what is always there"),
         ),
-        ui.section(t("search.recall_not"), ui.rows(others)) if others else None,
+        ui.section("What it leaves out", ui.rows(others)) if others else None,
     ]
 
 
 def _known_note(verdict: Known | None) -> list[Element]:
     """Return a line on whether the memory knows the answer; empty without a verdict."""
-    return [el("p", t(f"search.known_{verdict}"))] if verdict else []
+    return [el("p", _KNOWN[verdict])] if verdict else []
 
 
 def _verdict(verdict: RowVerdict) -> list[Element]:
-    chance = el("span", t("search.chance", chance=f"{100 * verdict.probability:.0f}"))
+    chance = el("span", f"{100 * verdict.probability:.0f} % likely to help")
     return [
         ui.memory_text(verdict.text, tag="p"),
         ui.line(
@@ -319,8 +356,8 @@ async def _memories(view: View, query: str, parameters: Mapping[str, str]) -> li
     return [
         ui.note(results.note) if results.note else None,
         *_known_note(results.known),
-        ui.empty(t("search.none")) if nothing else None,
-        ui.section(t("search.hits"), ui.rows(rows)) if rows else None,
+        ui.empty(_NOTHING) if nothing else None,
+        ui.section("Found", ui.rows(rows)) if rows else None,
         _more(view, query, results),
         *_other_hits(results),
     ]
@@ -337,13 +374,9 @@ async def _turns(view: View, query: str, parameters: Mapping[str, str]) -> list[
     return [
         ui.note(results.note) if results.note else None,
         *_known_note(results.known),
-        ui.section(t("search.hits"), ui.rows(_turn(hit, query) for hit in results.hits))
-        if results.hits
-        else ui.empty(t("search.none")),
+        ui.section("Found", ui.rows(_turn(hit, query) for hit in results.hits)) if results.hits else ui.empty(_NOTHING),
         _more(view, query, results),
-        ui.section(t("search.results"), ui.rows(result_row(hit) for hit in results.results))
-        if results.results
-        else None,
+        *_result_lines(results.results),
     ]
 
 
@@ -352,14 +385,12 @@ def _turn(hit: TurnHit, query: str) -> list[Element]:
     text = snippet(turn.content, _EXCERPT, matches(turn.content, words))[0]
     head = (ui.link(f"/{turn.id}", turn.id, class_="id"), ui.speaker(turn), ui.moment(turn.said_at))
     content = el("div", ui.mark_spans(text, _places(text, words)), dir="auto", class_="verbatim")
-    badge = ui.badge(t("shared.held"), "warn") if turn.id in hit.held else None
+    badge = ui.review_badge() if turn.id in hit.held else None
     newer = hit.newer.get(turn.id)
-    changed = el("span", t("search.changed"), " ", ui.link(f"/{newer.id}", newer.id, class_="id")) if newer else None
+    changed = el("span", f"{CHANGED_LATER} ", ui.link(f"/{newer.id}", newer.id, class_="id")) if newer else None
     return [el("div", ui.line(*head, badge, changed), content, class_=f"turn by-{turn.role}"), _bars(hit.found_by)]
 
 
 def _more(view: View, query: str, results: MemoryResults | TurnResults) -> Element | None:
     names = (*_OF_MEMORIES, *_OF_TURNS, *_OF_BOTH, "in")
-    return ui.pager(
-        "/search", results.cursor, t("search.more"), q=query, **{name: view.query.get(name) for name in names}
-    )
+    return ui.pager("/search", results.cursor, "More", q=query, **{name: view.query.get(name) for name in names})

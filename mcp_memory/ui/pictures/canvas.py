@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mcp_memory.core.text import remove_hidden
+from mcp_memory.core.text import plural, remove_hidden
 from mcp_memory.core.types import StepStatus
 from mcp_memory.shortterm.canvas.flowchart import Canvas, Edge, Node, padded
 from mcp_memory.shortterm.canvas.folding import Groups, fold_groups, in_phases, nodes_of
@@ -20,7 +20,6 @@ from mcp_memory.ui.elements import svg as picture_of
 from mcp_memory.ui.pictures.charts import shorten, text_width, wrap
 from mcp_memory.ui.pictures.columns import lay_out_columns
 from mcp_memory.ui.pictures.layers import Box, Drawing, Label, Size, Wire, drawable_edges, lay_out_layers
-from mcp_memory.ui.words import t
 
 WIDTH, PADDING, SIGN, LINE, FOOT, STACK = 208.0, 9.0, 19.0, 17.0, 16.0, 6.0
 """Pixels: width of a box, padding, sign, height of a title line, height of the last line, offset of a stacked box."""
@@ -29,6 +28,12 @@ MOST = 32
 LABEL_WIDTH = 84.0
 """Pixels of an edge label, at most."""
 
+STATUS_NAMES: Mapping[StepStatus, str] = {
+    "done": "done",
+    "doing": "doing",
+    "paused": "paused",
+    "blocked": "dead end",
+}
 _SIGNS: Mapping[StepStatus, str] = {
     "done": "m0 6 4 4 7-9",
     "doing": "m1 1 9 5-9 5z",
@@ -47,7 +52,7 @@ def picture(canvas: Canvas, groups: Groups, *, selected: str | None) -> Element:
     newest = latest(folded)
     selected_box = next((node.id for node in folded.nodes if _contains(canvas, groups, node.id, selected)), None)
     titles = {(edge.source, edge.target): edge for edge in reversed(folded.edges)}
-    label = t("pictures.canvas", number=padded(canvas.number), count=len(canvas.nodes))
+    label = f"Canvas {padded(canvas.number)}: {plural(len(canvas.nodes), 'step')}"
     shown = picture_of(
         drawn.width,
         drawn.height,
@@ -135,7 +140,7 @@ def _edge(wire: Wire, edge: Edge) -> Element:
 def _box(node: Node, box: Box, *, now: bool, selected: bool) -> Element:
     lines, stacked = _lines(node), "-F" in node.id
     left, top = box.x + PADDING, box.y + PADDING
-    foot = [node.id.partition("-")[2], t(f"pictures.{node.status}"), *([t("pictures.newest")] if now else [])]
+    foot = [node.id.partition("-")[2], STATUS_NAMES[node.status], *(["newest"] if now else [])]
     whole = remove_hidden(node.title)
     looks = ["node", node.status, *(["now"] if now else []), *(["selected"] if selected else [])]
     return link(

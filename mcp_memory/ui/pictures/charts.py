@@ -9,11 +9,10 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 
-from mcp_memory.core.text import remove_hidden
+from mcp_memory.core.text import plural, remove_hidden
 from mcp_memory.core.types import Fact
 from mcp_memory.ui.components import badge, count, line, link, moment, name_of_source, part
 from mcp_memory.ui.elements import Element, el, svg
-from mcp_memory.ui.words import t
 
 LOOKS = ("first", "second", "third")
 """Classes of the series of a chart by day; the style sheet distinguishes them without colour too."""
@@ -37,7 +36,7 @@ def signals(found_by: Mapping[str, float | None], *, most: float | None = None) 
         )
         for name, value in strongest_first
     )
-    return el("ul", lines, class_="bars", aria_label=t("pictures.signals"))
+    return el("ul", lines, class_="bars", aria_label="How each signal found it")
 
 
 def _bar(percent: float) -> Element:
@@ -203,7 +202,7 @@ def neighbourhood(centre: str, near: Sequence[tuple[str, int]]) -> Element:
             links.append(_neighbour(other, shared, whole - NAME + 8 if side else NAME - 8, y, is_right=side == 1))
     middle = el("text", el("title", remove_hidden(centre)), name, x=f"{whole / 2:g}", y=f"{height / 2 + 5:g}",
                 text_anchor="middle", class_="centre")  # fmt: skip
-    label = t("pictures.neighbourhood", name=remove_hidden(centre))
+    label = f"What shares statements with {remove_hidden(centre)}"
     picture = svg(whole, height, lines, links, middle, label=label, role="group")
     return el("div", picture, class_="picture scroll", tabindex="0", role="region", aria_label=label)
 
@@ -221,7 +220,7 @@ def _neighbour(name: str, shared: int, x: float, y: float, *, is_right: bool) ->
     text = shorten(shown, NAME - 14 - text_width(number))
     words = el("text", text, el("tspan", number, class_="name"), x=f"{x:g}", y=f"{y + 4:g}",
                text_anchor="start" if is_right else "end")  # fmt: skip
-    return link(f"/entity/{part(name)}", el("title", t("pictures.shared", count=shared, name=shown)), words)
+    return link(f"/entity/{part(name)}", el("title", f"{shown}: {plural(shared, 'statement')}"), words)
 
 
 MARKS = 5
@@ -239,7 +238,7 @@ def facts(facts: Sequence[Fact], *, now: datetime, as_of: datetime | None) -> El
         el("li", scale.axis()) if facts else None,
         (el("li", *_row(fact, scale, now, as_of)) for fact in facts),
         class_="timeline",
-        aria_label=t("pictures.timeline"),
+        aria_label="Facts over time",
     )
 
 
@@ -251,7 +250,7 @@ def _row(fact: Fact, scale: _Scale, now: datetime, as_of: datetime | None) -> It
         el("span", remove_hidden(fact.relation), " ", el("strong", remove_hidden(fact.value)), dir="auto"),
         moment(fact.valid_from, day=True),
         ["– ", moment(fact.valid_to, day=True)] if fact.valid_to else None,
-        badge(t("pictures.holds" if holds else "pictures.holds_not"), "ok" if holds else ""),
+        badge("holds" if holds else "does not hold", "ok" if holds else ""),
         name_of_source(fact.source),
     )
     yield scale.bar(fact, "bar" if holds else "bar ended")
