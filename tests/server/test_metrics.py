@@ -118,7 +118,10 @@ async def test_a_scrape_is_answered_while_the_database_is_silent_or_away(
     released = threading.Event()
     with proxied(postgres.port) as proxy:
         async with served(settings_of(tmp_path / "home", store=proxy.url(url))) as (address, _):
-            assert value(await _until_up(address), "mcp_memory_pool_size") == 10
+            first = await _until_up(address)
+            assert value(first, "mcp_memory_pool_size") == 10
+            assert value(first, "mcp_memory_standbys") == 0
+            assert 'mcp_memory_commits_unconfirmed_total{by="standby"} ' in first  # before there was any
             proxy.cut_before(b"FROM queue", released.wait)
             text = await scrape(address)
             assert value(text, "mcp_memory_store_up") == 0
