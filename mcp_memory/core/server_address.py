@@ -145,8 +145,8 @@ class ServerAccess:
             token = self.given_token or read_regular(file, _MAX_TOKEN).decode("ascii", "replace").strip()
         except FileNotFoundError:
             text = (
-                f"There is no token for {self.address.url}. Set MCP_MEMORY_SERVER_TOKEN to the one that who runs the "
-                f"server made for you, or put it into {file}; `mcp-memory install` asks for it at a terminal."
+                f"There is no token for {self.address.url}. Set MCP_MEMORY_SERVER_TOKEN to the one that you were "
+                f"given, or put it into {file}. At a terminal `mcp-memory install` asks for it."
             )
             raise ServerRefused(text, "there is no token for the server") from None
         except OSError as error:

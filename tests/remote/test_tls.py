@@ -30,6 +30,7 @@ def ask(home: Path, url: str) -> None:
     on_laptop(home, url, "token", lambda memory: memory.undistilled())
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not has_haproxy(), reason="haproxy is not installed")
 def test_a_laptop_uses_a_server_behind_the_shipped_balancer_with_tls(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -100,6 +101,7 @@ def test_a_proxy_that_cannot_be_used_is_named(
 @pytest.mark.parametrize(
     ("name", "value"), [("SSL_CERT_FILE", "/nowhere/corp.pem"), ("HTTPS_PROXY", "socks5://proxy:1")]
 )
+@pytest.mark.slow
 def test_the_bridge_of_a_client_says_what_cannot_be_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str
 ) -> None:
