@@ -42,7 +42,7 @@ VERBS: dict[str, tuple[Callable[[Memory], Awaitable[object]], Most]] = {
     "conversation_search": (lambda memory: memory.conversation_search(QUESTION), Most(10, 1, 10)),
     "memory_search": (lambda memory: memory.memory_search(QUESTION), Most(14, 1, 14)),
     "find": (lambda memory: memory.find(QUESTION), Most(18, 1, 18)),
-    "recall": (lambda memory: memory.recall_answer(QUESTION, session="days"), Most(27, 1, 27)),
+    "recall": (lambda memory: memory.recall_answer(QUESTION, session="days"), Most(29, 1, 29)),
     "prompt": (
         lambda memory: memory.recall_beyond(QUESTION, known="", session="days", is_rehearsal=True), Most(18, 1, 18),
     ),
