@@ -73,8 +73,7 @@ def identifiers(haystack: Haystack) -> list[tuple[str, str]]:
     for _, turn in haystack.turns():
         for word in set(turn.content.split()):
             literals, is_alone = literals_in(word)
-            if is_alone and len(literals) == 1:
-                text = literals[0].text
+            if is_alone and len(literals) == 1 and literals_in(text := literals[0].text)[0]:
                 counts[text.casefold()] += 1
                 rows[text] = turn.id
     single = [(text, turn) for text, turn in rows.items() if counts[text.casefold()] == 1]

@@ -116,7 +116,6 @@ def test_why_of_a_query_tells_how_it_is_found(run: Run) -> None:
         (["--kind", "persona"], "statement"),
         (["--entity", "user"], "statement"),
     ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_a_filter_of_one_layer_searches_only_that_layer(narrowing: list[str], layer: str, answer: Answer) -> None:
     found = answer("search", "Bergen", "van", *narrowing)

@@ -50,6 +50,8 @@ def test_a_laptop_gets_the_answers_that_the_server_itself_gives(server: TeamServ
         kept = await memory.keep_tool_result("Bash", b"\xff\x00line\n" * 50, session="s", tool_call_id="call")
         said = await memory.remember("Odd Berge likes tea.", typed=True)
         found = await memory.conversation_search("harbour master")
+        [hit] = (await memory.find("harbour master", layers=["turn"], limit=1)).hits
+        assert (hit.id, hit.text, hit.neighbours) == (found.hits[0].turn.id, found.hits[0].turn.content, [])
         recalled = await memory.recall_beyond("Who is harbour master of Torvik?", known="", session="other")
         return [first, again, kept, said, found, recalled, await memory.kept_calls("s", ["call", "none"])]
 

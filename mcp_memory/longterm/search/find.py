@@ -45,7 +45,7 @@ from mcp_memory.longterm.search.pages import (
 from mcp_memory.longterm.search.query import ParsedQuery, asked_period, parse_query
 from mcp_memory.longterm.search.question_words import content_words
 from mcp_memory.longterm.search.rerank import FIRST, Rerank, keep_order
-from mcp_memory.longterm.search.results import ABOUT, result_filters, results
+from mcp_memory.longterm.search.results import ABOUT, SHOWN, result_filters, results
 from mcp_memory.longterm.search.scenes import MIN_COSINE, resolve_filters, text_of
 from mcp_memory.longterm.search.search import Ranked, Search, atom_turns
 from mcp_memory.longterm.validity import current_atoms, is_past, time_note
@@ -230,9 +230,8 @@ class _Finder:
         if passing is None or "result" not in self._layers:
             return []
         alone = set(self._layers) == {"result"} or self._filters.role == "tool"
-        hits = results(
-            self._store, self._space, self._query, filters=passing, limit=_RESULTS, least=0.0 if alone else ABOUT
-        )
+        most, least = (min(_RESULTS, self._depth), 0.0) if alone else (SHOWN, ABOUT)
+        hits = results(self._store, self._space, self._query, filters=passing, limit=most, least=least)
         rows = [
             _Row(
                 id=address(hit.ref, hit.lines),
