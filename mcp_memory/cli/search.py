@@ -148,11 +148,9 @@ def search(query: tuple[str, ...], layers: tuple[str, ...], **filters: Any) -> N
     page, spaces = ask(find)
     if wants_json() or page.hits:
         is_far = page.known == "unlikely"
-        blocks = [
-            *([_FAR] if is_far else []),
-            *_hit_blocks(page.hits[:_FAR_SHOWN] if is_far else page.hits),
-            *([f"More: --limit {filters['limit']} --cursor {page.cursor}"] if page.cursor else []),
-        ]
+        blocks = [_FAR, *_hit_blocks(page.hits[:_FAR_SHOWN])] if is_far else [*_hit_blocks(page.hits)]
+        if page.cursor and not is_far:
+            blocks.append(f"More: --limit {filters['limit']} --cursor {page.cursor}")
         print_answer({"query": words, **asdict(page)}, "\n".join(blocks))
     if page.note and not wants_json():
         click.echo(page.note, err=True)
