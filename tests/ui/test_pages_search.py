@@ -18,30 +18,48 @@ async def test_without_a_query_the_page_says_what_can_be_asked(maya: Memory) -> 
     assert {"q", "in", "kind", "entity", "since", "until", "as_of", "session", "role"} == set(form.values)
 
 
-async def test_hits_have_the_share_of_each_signal_as_bars_that_are_folded_away(maya: Memory) -> None:
+async def test_all_layers_are_one_list_with_the_words_of_the_query_marked(maya: Memory) -> None:
     page = await at(maya, "/search?q=left+knee")
-    shown = text(page)
     assert page.title == "Search: left knee"
     assert {"/a2", "/scene/the-knee"} <= set(links(page))
-    assert "The best answers come first" in shown
-    assert "score" not in shown
+    assert {"left", "knee"} <= set(marked(page))
+    assert "score" not in text(page)
+
+
+async def test_an_identifier_comes_first_whatever_layer_has_it(maya: Memory) -> None:
+    await maya.offload_tool_result("bash", "start\n" * 40 + "booking SKV2-202610250230 confirmed\n", arguments={})
+    for number in range(12):
+        await maya.record_turns([NewTurn(role="user", content=f"Which booking was number {number}?")], session="b")
+    first = next(each for each in elements(await at(maya, "/search?q=SKV2-202610250230")) if each.tag == "li")
+    assert "SKV2-202610250230" in text_of(first)
+    assert "word for word" in text_of(first)
+
+
+async def test_the_heading_says_when_nothing_is_close(maya: Memory) -> None:
+    page = await at(maya, "/search?q=quarterly+tax+form+of+the+bakery")
+    (heading,) = (text_of(each) for each in elements(page) if each.tag == "h2")
+    assert heading == "Nothing close"
+
+
+async def test_the_ranking_is_explained_with_the_share_of_each_signal_folded_away(maya: Memory) -> None:
+    (why,) = (link for link in links(await at(maya, "/search?q=left+knee")) if "in=why" in link)
+    page = await at(maya, why)
     folds = [one for one in elements(page) if one.tag == "details" and text_of(one).startswith("Why it was found")]
     assert folds
     assert not any("open" in one.attributes for one in folds)
-    assert {"left", "knee"} <= set(marked(page))
     bars = [text_of(one) for one in elements(page) if one.attributes.get("class") == "bars"]
     assert any(bar.startswith(("words0.", "meaning0.")) for bar in bars)
 
 
 async def test_hits_say_who_said_them_and_when(maya: Memory) -> None:
-    assert "t1you2026-11-20" in text(await at(maya, "/search?q=river"))
-    assert "a22026-11-20" in text(await at(maya, "/search?q=left+knee"))
+    shown = text(await at(maya, "/search?q=river&in=turn"))
+    assert "saidyou2026-11-20" in shown
 
 
 async def test_the_page_says_how_the_question_was_read_and_leads_to_what_recall_would_bring(maya: Memory) -> None:
-    page = await at(maya, "/search?q=does+her+knee+hurt")
+    page = await at(maya, "/search?q=does+her+knee+hurt&in=why")
     assert ", ".join((await maya.explain("does her knee hurt")).words) in text(page)
-    (to_recall,) = (link for link in links(page) if "in=recall" in link)
+    (to_recall,) = (link for link in links(await at(maya, "/search?q=does+her+knee+hurt")) if "in=recall" in link)
     page = await at(maya, to_recall)
     recall = await maya.explain_recall("does her knee hurt")
     assert f"{recall.tokens:,} tokens" in text(page)
@@ -60,9 +78,9 @@ async def test_a_reader_finds_the_same(maya: Memory) -> None:
 async def test_turns_are_searched_alone_and_page_by_page(maya: Memory) -> None:
     said = [NewTurn(role="user", content=f"The ferry number {n} was late.") for n in range(60)]
     await maya.record_turns(said, session="ferries")
-    first = await at(maya, "/search?q=ferry&in=turns")
+    first = await at(maya, "/search?q=ferry&in=turn")
     (more,) = [link for link in links(first) if "cursor=" in link]
-    assert "in=turns" in more
+    assert "in=turn" in more
     second = await at(maya, more)
     found = [{link for link in links(page) if link.startswith("/t")} for page in (first, second)]
     assert found[0].isdisjoint(found[1])
@@ -78,13 +96,13 @@ async def test_a_filter_of_turns_narrows_the_search_to_them(maya: Memory) -> Non
 async def test_statements_are_searched_as_they_were_then(maya: Memory) -> None:
     await maya.remember("Maya lives in Porto.", supersedes=["a1"], valid_from="2026-11-20 20:00", typed=True)
     then = await at(maya, "/search?q=Maya+lives+in&as_of=2026-11-20T13:00")
-    now = await at(maya, "/search?q=Maya+lives+in&in=memories")
+    now = await at(maya, "/search?q=Maya+lives+in&in=statement")
     assert "/a1" in links(then)
     assert "/a1" not in links(now)
 
 
 async def test_what_is_wrong_with_a_filter_stands_under_the_form(maya: Memory) -> None:
-    for address in ("/search?q=knee&since=whenever", "/search?q=knee&in=turns&since=whenever"):
+    for address in ("/search?q=knee&since=whenever", "/search?q=knee&in=turn&since=whenever"):
         page = await at(maya, address)
         assert "whenever" in text(page)
         assert [one.action for one in forms(page)] == ["/search"]
@@ -92,6 +110,6 @@ async def test_what_is_wrong_with_a_filter_stands_under_the_form(maya: Memory) -
 
 async def test_an_id_leads_to_its_page_and_strange_words_find_nothing(maya: Memory) -> None:
     assert "Open a2" in text(await at(maya, "/search?q=a2"))
-    page = await at(maya, "/search?q=%22%3E%3Cscript%3E&in=turns")
+    page = await at(maya, "/search?q=%22%3E%3Cscript%3E&in=turn")
     assert page.title == 'Search: "><script>'
     assert not [one for one in elements(page) if one.tag == "script"]
