@@ -29,23 +29,40 @@ async def stored(memory: Memory, session: str, *texts: str) -> None:
     await to_thread.run_sync(lambda: store.write("default", turn_rows.append, session, turn_rows.prepare(new), now=NOW))
 
 
-async def test_sessions_are_listed_with_their_turns_the_last_first(memory: Memory) -> None:
-    await said(memory, "first", "Hello.")
-    await said(memory, "second & third", "I keep bees.", "In Porto.")
+async def test_conversations_are_listed_by_the_date_of_the_talk_with_their_titles(memory: Memory) -> None:
+    await said(memory, "first", "How do I keep bees through a wet winter?", "In Porto.")
+    await said(memory, "second & third", "I keep hens.")
     shown = await at(memory, "/conversations")
     assert links(shown)[:2] == ["/session/second%20%26%20third", "/session/first"]
-    assert "second & third2 turns" in text(shown)
-    assert "first1 turn" in text(shown)
+    assert "How do I keep bees through a wet winter?" in text(shown)
+    assert "2 messages" in text(shown)
 
 
-async def test_a_list_of_many_sessions_has_pages(memory: Memory) -> None:
-    for number in range(53):
+async def test_a_list_of_many_conversations_has_pages(memory: Memory) -> None:
+    for number in range(33):
         await stored(memory, f"s{number}", "Hello.")
     first = await at(memory, "/conversations")
+    (more,) = (link for link in links(first) if "cursor=" in link)
     assert ("/session/s3" in links(first), "/session/s2" in links(first)) == (True, False)
-    assert "/conversations?start=50" in links(first)
-    second = await at(memory, "/conversations?start=50")
-    assert links(second) == ["/session/s2", "/session/s1", "/session/s0", "/conversations"]
+    assert [link for link in links(await at(memory, more)) if "/session/" in link] == [
+        "/session/s2",
+        "/session/s1",
+        "/session/s0",
+    ]
+
+
+async def test_conversations_are_found_by_words_and_filters(memory: Memory) -> None:
+    await said(memory, "claude-code-1a2b3c4d", "The kettle is red.")
+    await said(memory, "codex-5e6f7a8b", "The boat is blue.")
+    for query, found in (
+        ("q=kettle", "claude-code-1a2b3c4d"),
+        ("client=codex", "codex-5e6f7a8b"),
+        ("month=2026-11&q=boat", "codex-5e6f7a8b"),
+    ):
+        page = await at(memory, f"/conversations?{query}")
+        assert [link for link in links(page) if "/session/" in link] == [f"/session/{found}"]
+    assert "No conversation passes" in text(await at(memory, "/conversations?project=other"))
+    assert "whenever" in text(await at(memory, "/conversations?month=whenever"))
 
 
 async def test_a_session_is_shown_as_it_was_said_with_what_was_made_of_it(memory: Memory) -> None:

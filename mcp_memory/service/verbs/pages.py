@@ -47,6 +47,7 @@ class PageVerbs(Verbs):
         from mcp_memory.longterm.lately import lately
 
         check_range(days, "days", 1, 366)
+        self._parts.indexing.catch_up()
         return lately(self._parts.scheduler.context(), days=days)
 
     @in_thread

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line, plural, remove_hidden
-from mcp_memory.core.types import Atom, SessionInfo, Turn
+from mcp_memory.core.types import Atom, Conversation, SessionInfo, Turn
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, el
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from mcp_memory.store.values import FollowedLog, Imported
 
 
-_SESSIONS = 50
+_SESSIONS = 30
+_FILTERS = ("client", "project", "month")
+_FIRST_LINE = 160  # characters
+_NOTHING = "Nothing has been recorded in this space yet."
 _TURNS = 50
 _RECORDS = 50
 _CHARS = 20_000  # characters of a window, so that its page stays small
@@ -28,28 +31,67 @@ _IMPORTS = 20
 
 
 async def conversations(view: View) -> Page:
-    """List the sessions, the most recent first; the first page has the state of imports too."""
-    start = _start(view)
-    sessions = await view.memory.sessions(start=start, limit=_SESSIONS + 1)
-    shown = sessions[:_SESSIONS]
-    return Page(
-        title="Conversations",
-        here="conversations",
-        body=ui.body(
-            ui.section(
-                "Sessions",
-                ui.rows(map(_session_row, shown))
-                if shown
-                else ui.empty("Nothing has been recorded in this space yet."),
-                _windows(
-                    "/conversations",
-                    before=max(0, start - _SESSIONS) if start else None,
-                    after=start + _SESSIONS if len(sessions) > _SESSIONS else None,
-                    labels=("← Newer sessions", "Older sessions →"),
-                ),
-            ),
-            *([] if start else [_imports(view, await view.memory.imported(), await view.memory.followed_logs())]),
+    """List the conversations by the date of the talk; the first page without filters has the state of imports too."""
+    filters = {name: value.strip() for name in _FILTERS if (value := view.query.get(name, "")).strip()}
+    text = view.query.get("q", "").strip()
+    cursor = view.query.get("cursor")
+    body: list[Element | None] = [_filter_form(view, bool(filters))]
+    try:
+        listed = await view.memory.conversations(
+            text,
+            client=filters.get("client"),
+            project=filters.get("project"),
+            month=filters.get("month"),
+            limit=_SESSIONS,
+            cursor=cursor,
+        )
+    except InvalidInput as wrong:
+        body.append(ui.note(remove_hidden(str(wrong)), kind="bad"))
+    else:
+        nothing = "No conversation passes these filters." if text or filters else _NOTHING
+        body += [
+            ui.rows(map(conversation_row, listed.conversations)) if listed.conversations else ui.empty(nothing),
+            ui.pager("/conversations", listed.cursor, "Earlier conversations", q=text, **filters),
+        ]
+    if not (cursor or text or filters):
+        body.append(_imports(view, await view.memory.imported(), await view.memory.followed_logs()))
+    return Page(title="Conversations", here="conversations", body=ui.body(*body))
+
+
+def _filter_form(view: View, is_open: bool) -> Element:
+    asked = view.query
+    fields = [
+        ui.input_field("Client", "client", asked.get("client", ""), hint="codex"),
+        ui.input_field("Project", "project", asked.get("project", "")),
+        ui.input_field("Month", "month", asked.get("month", ""), hint="2026-11 or last month"),
+    ]
+    return el(
+        "form",
+        el("input", type="search", name="q", value=asked.get("q", ""), aria_label="Words of it", dir="auto"),
+        el("button", "Find"),
+        el("details", el("summary", "Filters"), ui.line(fields), open=is_open),
+        method="get",
+        action="/conversations",
+        role="search",
+        aria_label="Conversations",
+    )
+
+
+def conversation_row(talk: Conversation) -> Element:
+    """Return a conversation: its title, its first line, when it was, with which client and on which project."""
+    title = talk.title or talk.session
+    more = talk.first_line if talk.first_line and not talk.first_line.startswith(title.rstrip("…")) else None
+    return el(
+        "div",
+        el("p", ui.link(f"/session/{ui.part(talk.session)}", ui.memory_text(title)), class_="said"),
+        el("p", ui.memory_text(one_line(more, _FIRST_LINE))) if more else None,
+        ui.line(
+            ui.time_span(talk.first, talk.last),
+            plural(talk.turns, "message"),
+            ui.memory_text(talk.client) if talk.client else None,
+            ui.memory_text(talk.project) if talk.project else None,
         ),
+        class_="statement",
     )
 
 
@@ -121,17 +163,7 @@ def _windows(path: str, *, before: int | None, after: int | None, labels: tuple[
     return el("nav", ui.line(*links), class_="pager", aria_label="Further parts of this list") if links else None
 
 
-# --- sessions ---------------------------------------------------------------------------------------
-
-
-def _session_row(info: SessionInfo) -> Element:
-    name = ui.memory_text(info.session)
-    return el(
-        "div",
-        el("p", ui.link(f"/session/{ui.part(info.session)}", name), class_="said"),
-        _extent(info),
-        class_="statement",
-    )
+# --- a session ---------------------------------------------------------------------------------------
 
 
 def _extent(info: SessionInfo) -> Element:

@@ -10,10 +10,11 @@ from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
 from mcp_memory.core.text import one_line, plural
-from mcp_memory.core.types import Atom, SessionInfo
+from mcp_memory.core.types import Atom, Conversation
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, Node, el
+from mcp_memory.ui.pages.conversations import conversation_row
 from mcp_memory.ui.pages.memory import first_steps, persona_part
 
 if TYPE_CHECKING:
@@ -31,11 +32,11 @@ _HOW = {"recall": "An agent asked", "prompt": "Before a prompt", "start": "At th
 async def today(view: View) -> Page:
     """Show what is new; for an empty memory, the first steps."""
     memory = view.memory
-    sessions = await memory.sessions(limit=_SESSIONS)
+    talks = (await memory.conversations(limit=_SESSIONS)).conversations
     new = await memory.lately(days=_DAYS)
     lines, scenes = await memory.persona_lines(), await memory.scenes()
     is_known = any(line.is_claim for line in lines)
-    if not (sessions or is_known or scenes or new.learned_total):
+    if not (talks or is_known or scenes or new.learned_total):
         return Page(title="Today", here="today", body=ui.body(*first_steps(view)))
     recalls = [entry for entry in await memory.recalls(limit=_RECALLS) if entry.at.astimezone().date() >= new.since]
     saved = sum(day.saved - day.spent for day in await memory.savings_by_day(days=_DAYS))
@@ -47,7 +48,7 @@ async def today(view: View) -> Page:
             _summary(new, recalls, saved),
             _review_note(waiting),
             ui.columns(
-                el("div", _changed(new.changed), _learned(new), _talks(sessions)),
+                el("div", _changed(new.changed), _learned(new), _talks(talks)),
                 el(
                     "div",
                     _coming(new.planned, new.since + timedelta(days=_DAYS)),
@@ -110,18 +111,11 @@ def _learned(new: Lately) -> Element | None:
     )
 
 
-def _talks(sessions: Sequence[SessionInfo]) -> Element | None:
-    if not sessions:
+def _talks(talks: Sequence[Conversation]) -> Element | None:
+    if not talks:
         return None
-    rows = (
-        el(
-            "div",
-            el("p", ui.link(f"/session/{ui.part(info.session)}", ui.memory_text(info.session)), class_="said"),
-            ui.line(ui.moment(info.last), plural(info.turns, "message")),
-        )
-        for info in sessions
-    )
-    return ui.section("Conversations", ui.rows(rows), beside=ui.link("/conversations", "All"))
+    rows = ui.rows(map(conversation_row, talks))
+    return ui.section("Conversations", rows, beside=ui.link("/conversations", "All"))
 
 
 def _coming(planned: Sequence[Planned], now: date) -> Element | None:
