@@ -180,6 +180,15 @@ class Entity:
     """Number of current atoms that mention it."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MentionedEntity:
+    """An entity, by its main name, with the number of current statements that mention it and the time of the last."""
+
+    name: str
+    statements: int
+    last: datetime
+
+
 SceneAction = Literal["create", "update", "merge", "delete", "restore"]
 
 

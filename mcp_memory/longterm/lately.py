@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import islice
 
-from mcp_memory.core.types import Atom
+from mcp_memory.core.types import Atom, MentionedEntity
 from mcp_memory.language.when.intervals import local
 from mcp_memory.longterm import digest
 from mcp_memory.longterm.promises import open_promises
@@ -53,8 +53,8 @@ class Lately:
     """Next day first; statements that were learned earlier are included."""
     promises: Sequence[Atom]
     """What the user asked to be told when something comes up, newest first."""
-    entities: Sequence[tuple[str, int]]
-    """The people, projects, places and things in the new statements, and how many mention each, most first."""
+    entities: Sequence[MentionedEntity]
+    """The people, projects, places and things in the new statements, those that most of them mention first."""
 
 
 def lately(context: SearchContext, *, days: int) -> Lately:
@@ -74,7 +74,7 @@ def lately(context: SearchContext, *, days: int) -> Lately:
         changed=changed,
         planned=planned,
         promises=[promise.atom for promise in open_promises(context)[:_PROMISES]],
-        entities=store.read(space, entity_rows.mentioned_since, digest.number_of(new[0]) - 1, limit=_ENTITIES)
+        entities=store.read(space, entity_rows.mentioned, after=digest.number_of(new[0]) - 1, limit=_ENTITIES)
         if new
         else [],
     )

@@ -14,7 +14,7 @@ from urllib.parse import quote, urlencode
 
 from mcp_memory.core.rights import Right, includes
 from mcp_memory.core.text import plural, remove_hidden
-from mcp_memory.core.types import ATTRIBUTION, Atom, Kind, Role, Source, StatementKind, Turn
+from mcp_memory.core.types import ATTRIBUTION, Atom, Kind, MentionedEntity, Role, Source, StatementKind, Turn
 from mcp_memory.ui.elements import Element, Node, el
 
 if TYPE_CHECKING:
@@ -274,6 +274,20 @@ def turn_row(turn: Turn, spans: Sequence[tuple[int, int]] = ()) -> Element:
         el("div", mark_spans(turn.content, spans), dir="auto", class_="verbatim"),
         class_=f"turn by-{turn.role}",
     )
+
+
+def entity_names(entities: Iterable[MentionedEntity]) -> Element:
+    """Return the names of entities side by side, each with the number of statements that mention it."""
+    names = (
+        el(
+            "li",
+            link(f"/entity/{part(entity.name)}", memory_text(entity.name)),
+            " ",
+            el("small", count(entity.statements)),
+        )
+        for entity in entities
+    )
+    return el("ul", names, class_="names")
 
 
 def forgotten_line(many: int) -> Element | None:

@@ -18,6 +18,7 @@ ENTRY_TITLE = "Open the memory"
 PLACES = (
     ("today", "Today", "/"),
     ("memory", "Memory", "/memory"),
+    ("people", "People", "/people"),
     ("conversations", "Conversations", "/conversations"),
     ("tasks", "Tasks", "/tasks"),
     ("review", "Review", "/review"),

@@ -20,6 +20,7 @@ from mcp_memory.core.types import (
     Fact,
     Kind,
     MemoryResults,
+    MentionedEntity,
     Remembered,
     ShownMemories,
     Source,
@@ -407,6 +408,15 @@ class StatementVerbs(Verbs):
     @reading
     def atoms(self, *, limit: int = 100) -> list[Atom]:
         return self._store.read(self.space, atom_rows.list_atoms, filters=Filters(), limit=limit)
+
+    @reading
+    def mentioned_entities(self, *, prefix: str = "", limit: int = 100) -> list[MentionedEntity]:
+        """Return the people, projects, places and things in current statements, without the user.
+
+        Those with the most statements come first. `prefix` is the beginning of their main names, in any case.
+        """
+        check_range(limit, "limit", 1, 1_000)
+        return self._store.read(self.space, entity_rows.mentioned, prefix=prefix, limit=limit)
 
     @reading
     def entities(self, *, prefix: str = "", limit: int = 100) -> list[str]:

@@ -10,9 +10,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from mcp_memory.core.text import normalize
-from mcp_memory.core.types import Entity
+from mcp_memory.core.types import Entity, MentionedEntity
 from mcp_memory.store.sql import quarantine_rows
-from mcp_memory.store.sql.transaction import Transaction, marks
+from mcp_memory.store.sql.transaction import Transaction, from_ms, marks
 
 _USER = "user"
 
@@ -111,19 +111,23 @@ def list_entities(tx: Transaction, *, prefix: str = "", limit: int = 100) -> lis
     return [Entity(name=name, aliases=tuple(aliases[entity]), atoms=current) for entity, name, current in rows]
 
 
-def mentioned_since(tx: Transaction, after: int, *, limit: int) -> list[tuple[str, int]]:
-    """Return the entities that current atoms with a number above `after` mention, and the number of these atoms.
+def mentioned(tx: Transaction, *, after: int = 0, prefix: str = "", limit: int) -> list[MentionedEntity]:
+    """Return the entities that current atoms with a number above `after` mention.
 
-    The entity with the most such atoms comes first. The user is left out, and so are quarantined atoms.
+    The entity with the most such atoms comes first. The user is left out, and so are quarantined atoms, and entities
+    whose main name does not begin with `prefix` (without case).
     """
+    if not tx.has_any("mention"):
+        return []
+    start = key(prefix)
     rows = tx.all(
-        "SELECT c.name, count(*) FROM atom r CROSS JOIN mention m ON m.space = r.space AND m.atom = r.id"
-        " JOIN entity_name c ON c.space = m.space AND c.id = m.entity WHERE r.space = :space AND r.id > ?"
-        f" AND r.valid_to IS NULL AND r.tombstone IS NULL AND {quarantine_rows.PASSES} AND c.key <> ?"
-        " GROUP BY c.key, c.name ORDER BY count(*) DESC, c.key LIMIT ?",
-        *(after, key(_USER), limit),
+        "SELECT c.name, count(*), max(r.valid_from) FROM atom r CROSS JOIN mention m ON m.space = r.space"
+        " AND m.atom = r.id JOIN entity_name c ON c.space = m.space AND c.id = m.entity WHERE r.space = :space"
+        f" AND r.id > ? AND r.valid_to IS NULL AND r.tombstone IS NULL AND {quarantine_rows.PASSES} AND c.key <> ?"
+        " AND substr(c.key, 1, length(?)) = ? GROUP BY c.key, c.name ORDER BY count(*) DESC, c.key LIMIT ?",
+        *(after, key(_USER), start, start, limit),
     )
-    return [(name, count) for name, count in rows]
+    return [MentionedEntity(name=name, statements=count, last=from_ms(last)) for name, count, last in rows]
 
 
 def all_names(tx: Transaction) -> dict[str, str]:

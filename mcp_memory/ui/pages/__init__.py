@@ -5,6 +5,7 @@ memory          overview, persona, scenes           item            a statement 
 result          a tool result, in windows of lines  canvas          tasks, and a task: picture, outline, versions
 search          hits, and why they match            entity          facts over time, the neighbourhood
 conversations   sessions and their turns            review          quarantined items
+people          all entities, with counts
 savings         tokens and money, by day            live            recent activity
 forgetting      the preview and the tombstones      home            spaces, tokens, backups, forgotten items, health
 """
@@ -37,6 +38,7 @@ ADDRESSES = {
     r"/(?P<number>\d{3,9})-(?P<node>[NF]\d{1,9}(?:-\d{1,9})?)": "canvas:node",
     r"/search": "search:search",
     r"/entity/(?P<name>[^/]+)": "entity:entity",
+    r"/people": "people:people",
     r"/conversations": "conversations:conversations",
     r"/session/(?P<session>[^/]+)": "conversations:session",
     r"/review": "review:review",

@@ -10,7 +10,7 @@ from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
 from mcp_memory.core.text import one_line, plural
-from mcp_memory.core.types import Atom, Conversation
+from mcp_memory.core.types import Atom, Conversation, MentionedEntity
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, Node, el
@@ -151,14 +151,10 @@ def _question(entry: RecallEntry) -> Element:
     return ui.link("/live", asked)
 
 
-def _named(entities: Sequence[tuple[str, int]]) -> Element | None:
+def _named(entities: Sequence[MentionedEntity]) -> Element | None:
     if not entities:
         return None
-    names = (
-        el("li", ui.link(f"/entity/{ui.part(name)}", ui.memory_text(name)), " ", el("small", ui.count(many)))
-        for name, many in entities
-    )
-    return ui.section("People and things", el("ul", names, class_="names"))
+    return ui.section("People and things", ui.entity_names(entities), beside=ui.link("/people", "All"))
 
 
 def _model_note() -> Element:
