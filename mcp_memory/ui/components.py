@@ -278,16 +278,12 @@ def turn_row(turn: Turn, spans: Sequence[tuple[int, int]] = ()) -> Element:
 
 def entity_names(entities: Iterable[MentionedEntity]) -> Element:
     """Return the names of entities side by side, each with the number of statements that mention it."""
-    names = (
-        el(
-            "li",
-            link(f"/entity/{part(entity.name)}", memory_text(entity.name)),
-            " ",
-            el("small", count(entity.statements)),
-        )
-        for entity in entities
-    )
-    return el("ul", names, class_="names")
+
+    def named(entity: MentionedEntity) -> Element:
+        name = link(f"/entity/{part(entity.name)}", memory_text(entity.name))
+        return el("li", name, " ", el("small", count(entity.statements)))
+
+    return el("ul", map(named, entities), class_="names")
 
 
 def forgotten_line(many: int) -> Element | None:

@@ -50,7 +50,9 @@ async def conversations(view: View) -> Page:
     else:
         nothing = "No conversation passes these filters." if text or filters else _NOTHING
         body += [
-            ui.rows(map(conversation_row, listed.conversations)) if listed.conversations else ui.empty(nothing),
+            ui.section(None, ui.rows(map(conversation_row, listed.conversations)))
+            if listed.conversations
+            else ui.empty(nothing),
             ui.pager("/conversations", listed.cursor, "Earlier conversations", q=text, **filters),
         ]
     if not (cursor or text or filters):
