@@ -26,7 +26,7 @@ from playwright.sync_api import Browser, BrowserContext, Page
 from scripts.browser import launched
 
 PICTURES = Path(__file__).resolve().parent.parent / "docs" / "pictures"
-OF_README = {"memory": ("/", 860), "canvas": ("/001", 1030)}
+OF_README = {"memory": ("/memory", 860), "canvas": ("/001", 1030)}
 WIDTHS = {"wide": 1280, "narrow": 360}
 THEMES: tuple[Literal["light"], Literal["dark"]] = ("light", "dark")
 OF_EACH_KIND = 2

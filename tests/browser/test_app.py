@@ -116,7 +116,7 @@ def app_of(page: Page) -> Frame:
 
 def test_the_app_is_opened_shows_the_memory_and_asks_on(host: Page) -> None:
     app = app_of(host)
-    assert app.locator("#view h1").inner_text() == "Memory"
+    assert app.locator("#view h1").inner_text() == "Today"
     first = app.locator("#view a[href^='/a']").first
     target = first.get_attribute("href")
     first.click()
@@ -135,7 +135,7 @@ def test_a_hostile_memory_is_text_in_the_app_too(host: Page) -> None:
     host.on("request", lambda asked: seen.append(asked.url) if "127.0.0.1" not in asked.url else None)
     host.on("console", lambda said: seen.append(said.text) if said.type == "error" else None)
     app = app_of(host)
-    for entry in ("Memory", "Conversations", "Tasks", "Review"):
+    for entry in ("Memory", "People", "Conversations", "Tasks", "Review"):
         app.locator("nav a, header a", has_text=entry).first.click()
         app.locator("#view h1", has_text=entry).wait_for()
         assert app.evaluate(f"{ALIEN}({json.dumps(ALLOWED)}, '#view')") == [], entry
