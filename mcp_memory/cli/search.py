@@ -117,7 +117,7 @@ def recall(question: tuple[str, ...], budget_tokens: int, session: str | None) -
 @as_json
 @memory_options
 def search(query: tuple[str, ...], layers: tuple[str, ...], **filters: Any) -> None:
-    """Search conversations, statements, tool results, pages and names.
+    """Search all that was said, stored and learned.
 
     Everything is in one list, best first, by words and meaning. What contains an identifier or a "quoted phrase" of the
     query comes first, what waits for review last. Without a query, turns are listed by time, newest first. A filter

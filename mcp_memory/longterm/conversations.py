@@ -2,7 +2,8 @@
 
 A title is the one that a session was given or imported with; else it is made from the user's first message that says
 something. Titles are computed when they are asked for and never stored, so a title vanishes with the turn that it is
-from. Quarantined turns name no session, and neither does text with hidden characters or with instructions to a model.
+from. Quarantined turns name no session, and neither does text with hidden characters or with instructions to a model,
+which is looked for here, because turns may wait for their judgement.
 
 A message says something unless it is small talk, a command to the client, an attachment, or pasted: most of its lines
 are code, output or data.

@@ -108,7 +108,6 @@ def test_the_words_that_options_take_are_those_of_the_types() -> None:
         ["search", "x", "--limit", "0"],
         ["search", "x", "--role", "user", "--kind", "persona"],
         ["search", "x", "--session", "moving", "--in", "memories"],
-        ["search", "x", "--cursor", "abc"],
         ["serve", "--port", "9000"],
         ["serve", "--transport", "pigeon"],
         ["show"],

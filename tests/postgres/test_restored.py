@@ -38,7 +38,7 @@ def test_migrate_sets_what_a_dump_does_not_contain(restored: str) -> None:
     assert problem.startswith(f"{LACKS}idle_in_transaction_session_timeout, jit, lock_timeout, ")
     assert sql(restored, "SHOW statement_timeout") == [("0",)]
     done = CliRunner().invoke(program, ["migrate", "--store", as_owner(restored)])
-    assert done.stdout == "settings: timeouts and the planner's settings set for the database\n"
+    assert done.stdout.startswith("settings: timeouts and the planner's settings set for the database\n")
     assert sql(restored, "SHOW statement_timeout") == [("1min",)]
     assert sql(restored, "SHOW jit") == [("off",)]
     with opened(restored) as store:

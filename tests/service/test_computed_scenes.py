@@ -69,7 +69,7 @@ async def test_it_has_one_version_that_is_stored_nowhere(memory: Memory) -> None
 
 
 async def test_the_page_for_people_shows_it_with_its_statements(memory: Memory) -> None:
-    assert "/scene/noa" in links(await at(memory, "/"))
+    assert "/scene/noa" in links(await at(memory, "/memory"))
     page = await at(memory, "/scene/noa")
     assert page.title == "Noa"
     assert "I pay Noa in mugs. (a2)" in text(page)

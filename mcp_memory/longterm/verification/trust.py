@@ -152,7 +152,7 @@ def judge_waiting(store: Store, space: str, going_on: Callable[[], bool], *, now
     """
     waiting = store.read(space, quarantine_rows.unjudged, limit=_WAITING)
     has_attacks = bool(waiting) and store.read(space, quarantine_rows.may_have_attacks)
-    for turns in _groups(store, space, waiting):
+    for turns in filter(None, _groups(store, space, waiting)):
         reasons = _judge_each_if_it_fails(store, space, turns, has_attacks)
         if not going_on():
             break

@@ -166,7 +166,6 @@ class TurnVerbs(Verbs):
         from mcp_memory.longterm.conversations import list_conversations
 
         check_range(limit, "limit", 1, MAX_CONVERSATIONS)
-        self._parts.indexing.catch_up()  # a title is not made of words that are not judged
         filters = session_rows.SessionFilters(
             client=client,
             project=project,

@@ -33,6 +33,11 @@ THERE = (
 
 ONLY_UNJUDGED = f"""'["{UNJUDGED}"]'"""
 """The reasons of a turn that is not judged yet, as an SQL string."""
+TURN_NOT_SUSPECTED = (
+    "NOT EXISTS (SELECT 1 FROM held h WHERE h.space = r.space AND h.id = 't' || r.id"
+    f" AND {_WAITS} AND h.reasons <> {ONLY_UNJUDGED})"
+)
+"""The condition that a row `r` of turns is not quarantined for what it says. It may wait for its judgement."""
 HELD = f"FROM held h WHERE h.space = :space AND {THERE.format(id='h.id', space='h.space')}"
 """The rows of a space that are not forgotten and were ever quarantined or labelled."""
 WAITING = f"h.verdict IS NULL AND h.reasons <> {ONLY_UNJUDGED}"
