@@ -33,7 +33,7 @@ THERE = (
 
 ONLY_UNJUDGED = f"""'["{UNJUDGED}"]'"""
 """The reasons of a turn that is not judged yet, as an SQL string."""
-TURN_NOT_SUSPECTED = (
+NOT_SUSPECTED = (
     "NOT EXISTS (SELECT 1 FROM held h WHERE h.space = r.space AND h.id = 't' || r.id"
     f" AND {_WAITS} AND h.reasons <> {ONLY_UNJUDGED})"
 )

@@ -155,7 +155,7 @@ def naming_turns(tx: Transaction, sessions: Sequence[int]) -> dict[int, NamingTu
     found = {number: NamingTurns() for number in sessions}
     for number, title in tx.among(
         f"SELECT r.session, substr(r.content, 1, {_BEGINNING}) FROM turn r WHERE r.space = :space AND r.role = 'system'"
-        f" AND r.name = '{TITLE}' AND r.tombstone IS NULL AND {quarantine_rows.TURN_NOT_SUSPECTED} AND r.session IN ({{}})"
+        f" AND r.name = '{TITLE}' AND r.tombstone IS NULL AND {quarantine_rows.NOT_SUSPECTED} AND r.session IN ({{}})"
         " ORDER BY r.session, r.position DESC",
         sessions,
     ):
@@ -165,7 +165,7 @@ def naming_turns(tx: Transaction, sessions: Sequence[int]) -> dict[int, NamingTu
         "WITH said AS MATERIALIZED (SELECT t.id, row_number() OVER (PARTITION BY t.session ORDER BY t.position) AS nth"
         f" FROM turn t WHERE t.space = :space AND {SPOKEN} AND t.role = 'user' AND t.session IN ({{}}))"
         f" SELECT r.session, substr(r.content, 1, {_BEGINNING}) FROM said CROSS JOIN turn r"
-        f" ON r.space = :space AND r.id = said.id WHERE said.nth <= {_CANDIDATES} AND {quarantine_rows.TURN_NOT_SUSPECTED}"
+        f" ON r.space = :space AND r.id = said.id WHERE said.nth <= {_CANDIDATES} AND {quarantine_rows.NOT_SUSPECTED}"
         " ORDER BY r.session, r.position",
         sessions,
     ):
