@@ -68,7 +68,7 @@ def _summary(new: Lately, recalls: Sequence[RecallEntry], saved: int) -> Element
     parts = [
         plural(new.learned_total, "new statement") if new.learned_total else "nothing new",
         f"{len(new.changed)} changed" if new.changed else "",
-        f"asked {plural(len(recalls), 'time')}" if recalls else "",
+        f"{plural(len(recalls), 'recall')} by agents" if recalls else "",
         f"{saved:,} tokens saved" if saved > 0 else "",
     ]
     return el("p", f"In the last {_DAYS} days: ", ", ".join(filter(None, parts)), ".", class_="lead")
@@ -167,5 +167,5 @@ def _model_note() -> Element:
             " words, join them into pages by topic, and write the page about you. Your agent can do that with its own"
             " model, without a key: ask it to call distill. Or name a model of yours:",
         ),
-        el("pre", el("code", "MCP_MEMORY_LLM=openai/gpt-5-mini")),
+        el("pre", el("code", "MCP_MEMORY_LLM=ollama/qwen3:8b")),
     )
