@@ -188,7 +188,7 @@ async def overview(view: View) -> Page:
             ui.columns(persona_part(lines, scenes), _scenes_part(scenes)),
             _statements(view, listed),
             ui.forgotten_line(await memory.count_forgotten()),
-            *_tell(view),
+            *tell(view),
         ),
     )
 
@@ -307,7 +307,7 @@ def _filters(view: View) -> Element:
     )
 
 
-def _tell(view: View) -> Iterator[Element]:
+def tell(view: View) -> Iterator[Element]:
     """Yield the form that stores a statement; nothing if the reader lacks the right."""
     form = ui.form(
         view,
@@ -337,7 +337,7 @@ def first_steps(view: View) -> Iterator[Element]:
     yield ui.note("Nothing is in this memory yet.")
     lines = (el("li", el("p", words), el("pre", el("code", command))) for words, command in steps)
     yield ui.section("Fill it", el("ol", lines))
-    yield from _tell(view)
+    yield from tell(view)
 
 
 # --- a scene ----------------------------------------------------------------------------------------

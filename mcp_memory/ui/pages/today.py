@@ -15,7 +15,7 @@ from mcp_memory.ui import components as ui
 from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, Node, el
 from mcp_memory.ui.pages.conversations import conversation_row
-from mcp_memory.ui.pages.memory import first_steps, persona_part
+from mcp_memory.ui.pages.memory import first_steps, persona_part, tell
 
 if TYPE_CHECKING:
     from mcp_memory.longterm.lately import Lately, Planned, Replaced
@@ -59,6 +59,7 @@ async def today(view: View) -> Page:
                 ),
             ),
             None if (await memory.ledger())["model"]["name"] else _model_note(),
+            *tell(view),
         ),
     )
 
