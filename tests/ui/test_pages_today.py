@@ -31,7 +31,7 @@ async def test_a_change_is_shown_as_old_and_new(maya: Memory) -> None:
 async def test_conversations_alone_fill_it(memory: Memory) -> None:
     await memory.record_turns([NewTurn(role="assistant", content="The night ferry leaves at nine.")], session="trip")
     page = await at(memory, "/")
-    assert headings(page) == ["Conversations"]
+    assert headings(page) == ["Conversations", "Tell the memory something"]
     assert "nothing new" in text(page)
     assert "/session/trip" in links(page)
     assert "What a language model would add" in text(page)
