@@ -302,6 +302,20 @@ def input_field(label: str, name: str, value: str, *, hint: str | None = None, k
               class_="field")  # fmt: skip
 
 
+def search_form(path: str, label: str, value: str, *more: Any, button: Element | None = None) -> Element:
+    """Return a form that loads `path` with the text in its field as `q`; `label` names the field and the form."""
+    return el(
+        "form",
+        el("input", type="search", name="q", value=value, aria_label=label, dir="auto"),
+        button or el("button", "Find"),
+        *more,
+        method="get",
+        action=path,
+        role="search",
+        aria_label=label,
+    )
+
+
 def choice(label: str, name: str, options: Iterable[tuple[str, str]], chosen: str) -> Element:
     """Return a labelled select element; `options` are values with their labels."""
     lines = (el("option", words, value=value, selected=value == chosen) for value, words in options)

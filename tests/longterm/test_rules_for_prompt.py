@@ -161,11 +161,11 @@ def test_each_message_of_change_is_recognised_by_its_words() -> None:
 
 def test_chances_are_probabilities_for_any_text() -> None:
     for text in ("", " ", "a", "¿?", "回答", RULES[0] * 50):
-        (found,) = governing(text, [RULES[0]])
+        (found,) = governing(text, encoder_vectors([RULES[0]]))
         assert 0 <= found.general <= 1
         assert 0 <= found.scoped <= 1
         assert 0 <= ending_probabilities(encoder_vectors([text]), encoder_vectors([RULES[0]])).item() <= 1
-    assert governing("Order a chair", []) == []
+    assert governing("Order a chair", encoder_vectors([])) == []
 
 
 def test_the_memories_name_only_rules_that_they_have_and_that_hold() -> None:

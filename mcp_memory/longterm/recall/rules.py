@@ -35,7 +35,6 @@ from mcp_memory.models.embed.rule_relevance import (
     ending_probabilities,
     general_query,
     governing,
-    governing_by_vectors,
     scoped_query,
 )
 from mcp_memory.store.sql import atom_rows, turn_rows
@@ -266,15 +265,8 @@ def _choose(context: SearchContext, prompt: str, rules: Sequence[_Rule], limits:
 
 
 def _judge(context: SearchContext, prompt: str, rules: Sequence[_Rule]) -> list[Governing]:
-    """Return how likely each rule governs the prompt, by its stored vector or else by the encoder."""
-    import numpy as np
-
-    stored = context.store.vectors_of(context.space, "atom", [rule.atom.id for rule in rules], IDENTITY)
-    stored_chances = governing_by_vectors(prompt, np.stack(list(stored.values()))) if stored else []
-    judged = dict(zip(stored, stored_chances, strict=True))
-    others = [rule.atom for rule in rules if rule.atom.id not in judged]
-    judged |= zip((atom.id for atom in others), governing(prompt, [atom.text for atom in others]), strict=True)
-    return [judged[rule.atom.id] for rule in rules]
+    """Return how likely each rule governs the prompt."""
+    return governing(prompt, _vectors_of_rules(context, rules))
 
 
 def _nearest_in_words(
@@ -413,29 +405,31 @@ def _endings(context: SearchContext, rules: Sequence[_Rule], later: Sequence[Tur
             max((chance for chance, surely in of_sentences if surely), default=0.0),
         )
 
-    chances = ending_probabilities(
-        _encoder_vectors(
-            context, "atom", [rule.atom.text for rule in rules], {rule.atom.id: rule.atom.text for rule in rules}
-        ),
-        _encoder_vectors(context, "turn", texts, {turn.id: turn.content for turn in changing}),
-    )
+    messages = _encoder_vectors(context, "turn", {turn.id: turn.content for turn in changing}, texts)
+    chances = ending_probabilities(_vectors_of_rules(context, rules), messages)
     return [[ending(turn, of_rule) for turn in changing] for of_rule in chances.tolist()]
 
 
+def _vectors_of_rules(context: SearchContext, rules: Sequence[_Rule]) -> NDArray[np.float32]:
+    texts = {rule.atom.id: rule.atom.text for rule in rules}
+    return _encoder_vectors(context, "atom", texts, list(texts.values()))
+
+
 def _encoder_vectors(
-    context: SearchContext, layer: Layer, texts: Sequence[str], rows: Mapping[str, str]
+    context: SearchContext, layer: Layer, rows: Mapping[str, str], texts: Sequence[str]
 ) -> NDArray[np.float32]:
-    """Return the vectors of texts by the encoder, a row each. The vectors of texts that are `rows` are stored."""
+    """Return the vectors of texts by the encoder, a row each: stored ones of the texts that are `rows`, by id."""
     import numpy as np
 
     wanted = set(texts)
     stored = context.store.vectors_of(
         context.space, layer, [id for id, text in rows.items() if text in wanted], IDENTITY
     )
-    vectors = {rows[id]: encoder_halves(vector[None, :])[0] for id, vector in stored.items()}
+    halves = encoder_halves(np.stack(list(stored.values()))) if stored else ()
+    vectors = dict(zip((rows[id] for id in stored), halves, strict=True))
     missing = [text for text in texts if text not in vectors]
     vectors |= zip(missing, encoder_vectors(missing), strict=True)
-    return np.stack([vectors[text] for text in texts])
+    return np.stack([vectors[text] for text in texts]) if texts else encoder_vectors(())
 
 
 @lru_cache(maxsize=4_096)

@@ -17,7 +17,6 @@ or withdrawal, which the caller finds.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
@@ -25,9 +24,7 @@ from typing import TYPE_CHECKING
 from mcp_memory.models.embed.bundled import (
     MODEL,
     STATIC_DIMENSIONS,
-    encoder_halves,
     encoder_vector,
-    encoder_vectors,
     reading,
 )
 from mcp_memory.models.embed.classifiers import probability
@@ -52,17 +49,13 @@ class Governing:
     scoped: float
 
 
-def governing(prompt: str, rules: Sequence[str]) -> list[Governing]:
+def governing(prompt: str, rules: Floats) -> list[Governing]:
     """Return for each rule how likely it governs the prompt.
 
-    Raises EmbeddingFailed if the files of the package cannot be read.
+    `rules` are vectors by the encoder, shape (rules, encoder dimensions). Raises EmbeddingFailed if the files of the
+    package cannot be read.
     """
-    return _model().governing(encoder_vector(prompt), encoder_vectors(rules)) if rules else []
-
-
-def governing_by_vectors(prompt: str, vectors: Floats) -> list[Governing]:
-    """Judge rules like `governing`, by the bundled model's vectors of the rules, shape (rules, dimensions)."""
-    return _model().governing(encoder_vector(prompt), encoder_halves(vectors))
+    return _model().governing(encoder_vector(prompt), rules) if len(rules) else []
 
 
 def ending_probabilities(rules: Floats, messages: Floats) -> Floats:

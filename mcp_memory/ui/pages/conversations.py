@@ -67,16 +67,8 @@ def _filter_form(view: View, is_open: bool) -> Element:
         ui.input_field("Project", "project", asked.get("project", "")),
         ui.input_field("Month", "month", asked.get("month", ""), hint="2026-11 or last month"),
     ]
-    return el(
-        "form",
-        el("input", type="search", name="q", value=asked.get("q", ""), aria_label="Words of it", dir="auto"),
-        el("button", "Find"),
-        el("details", el("summary", "Filters"), ui.line(fields), open=is_open),
-        method="get",
-        action="/conversations",
-        role="search",
-        aria_label="Conversations",
-    )
+    folded = el("details", el("summary", "Filters"), ui.line(fields), open=is_open)
+    return ui.search_form("/conversations", "Words of a conversation", asked.get("q", ""), folded)
 
 
 def conversation_row(talk: Conversation) -> Element:

@@ -21,22 +21,10 @@ async def people(view: View) -> Page:
         title="People and things",
         here="people",
         body=ui.body(
-            _form(begins),
+            ui.search_form("/people", "Beginning of a name", begins),
             ui.rows(map(_row, entities[:_LISTED])) if entities else ui.empty(nothing),
             el("p", f"These are the first {_LISTED}.") if len(entities) > _LISTED else None,
         ),
-    )
-
-
-def _form(begins: str) -> Element:
-    return el(
-        "form",
-        el("input", type="search", name="q", value=begins, aria_label="Beginning of a name", dir="auto"),
-        el("button", "Find"),
-        method="get",
-        action="/people",
-        role="search",
-        aria_label="People and things",
     )
 
 

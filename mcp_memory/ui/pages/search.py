@@ -100,16 +100,8 @@ def _form(view: View, query: str, layer: str) -> Element:
         ui.choice("Said by", "role", roles, asked.get("role", "")),
     ]
     chosen = any(asked.get(name) for name in (*_FILTERS, "in"))
-    return el(
-        "form",
-        el("input", type="search", name="q", value=query, aria_label="Search for", dir="auto"),
-        el("button", "Search", class_="main"),
-        el("details", el("summary", "Filters"), ui.line(filters), open=chosen),
-        method="get",
-        action="/search",
-        role="search",
-        aria_label="Search for",
-    )
+    folded = el("details", el("summary", "Filters"), ui.line(filters), open=chosen)
+    return ui.search_form("/search", "Search for", query, folded, button=el("button", "Search", class_="main"))
 
 
 def _examples() -> Element:
