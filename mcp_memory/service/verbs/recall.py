@@ -219,6 +219,7 @@ class RecallVerbs(Verbs):
         check_range(budget_tokens, "budget_tokens", 100, 100_000)
         parts = self._parts
         query = require_query(query)
+        parts.indexing.catch_up()
         return explain_recall(parts.scheduler.context(), query, counter=parts.counter, budget=budget_tokens)
 
     @in_thread

@@ -489,6 +489,7 @@ class StatementVerbs(Verbs):
         query = require_query(query)
         check_range(limit, "limit", 1, MAX_LIMIT)
         parts, now = self._parts, self._parts.now()
+        parts.indexing.catch_up()
         vectors = QueryVectors(parts.indexing)
         begin, end = parts.parse_period(since, until, now=now)
         filters, taken_as = resolve_filters(
