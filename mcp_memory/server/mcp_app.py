@@ -68,7 +68,7 @@ def show_memory(
     it."""
 
 
-def memory_view(path: str) -> None:
+def memory_view(path: str, zone: str = "") -> None:
     """For the App alone: a page of the memory."""
 
 
@@ -82,18 +82,18 @@ async def _show(memory: Memory, what: str) -> wire.CallToolResult:
     return _answer(text, {"path": path}, _meta={PATH: path})
 
 
-async def _view(memory: Memory, path: str) -> wire.CallToolResult:
+async def _view(memory: Memory, path: str, zone: str = "") -> wire.CallToolResult:
     from mcp_memory.ui.mcp_app import path_of
 
-    page = await _page(memory, path_of(path))
+    page = await _page(memory, path_of(path), zone)
     return _answer("Shown in the App.", {"title": page.title, "tree": page.tree, "path": page.path})
 
 
-async def _page(memory: Memory, path: str) -> AppView:
+async def _page(memory: Memory, path: str, zone: str = "") -> AppView:
     from mcp_memory.ui.mcp_app import app_view
 
     grant = current_grant()
-    return await app_view(memory, path, right=grant.right, is_owner=grant.is_owner)
+    return await app_view(memory, path, right=grant.right, is_owner=grant.is_owner, zone=zone)
 
 
 def _answer(text: str, content: dict[str, Any], **more: Any) -> wire.CallToolResult:

@@ -75,6 +75,7 @@ from mcp_memory.ui.responses import (
     static_file,
 )
 from mcp_memory.ui.sessions import Authenticator, OneTimeKeys, Reader, Session, Sessions, TooManyKeys
+from mcp_memory.ui.times import ZONE_COOKIE, in_zone
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -317,9 +318,10 @@ class Interface:
         who, ids = visit.reader.name or local_user(), ids_in({"ids": visit.path.split("/")})
         async with measured(MeasuredRequest("page", who=who, space=visit.memory.space, ids=ids)) as measure:
             try:
-                if visit.request.method == "POST":
-                    return await self._do(visit, measure)
-                return await self._show(visit)
+                with in_zone(visit.request.cookies.get(ZONE_COOKIE)):
+                    if visit.request.method == "POST":
+                        return await self._do(visit, measure)
+                    return await self._show(visit)
             except McpMemoryError as error:
                 measure.fail(error)
                 return await self._error(visit, _status_of(error), await _mask_error(error))

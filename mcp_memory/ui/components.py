@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
@@ -16,6 +15,10 @@ from mcp_memory.core.rights import Right, includes
 from mcp_memory.core.text import plural, remove_hidden
 from mcp_memory.core.types import ATTRIBUTION, Atom, Kind, MentionedEntity, Role, Source, StatementKind, Turn
 from mcp_memory.ui.elements import Element, Node, el
+from mcp_memory.ui.times import day_of as day_of
+from mcp_memory.ui.times import day_text as day_text
+from mcp_memory.ui.times import moment as moment
+from mcp_memory.ui.times import time_span as time_span
 
 if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
@@ -68,7 +71,7 @@ ENDED = "no longer true"
 """Mark of a statement that has ended."""
 
 
-# --- addresses and times ----------------------------------------------------------------------------
+# --- addresses ----------------------------------------------------------------------------------
 def address(path: str, /, **query: object) -> str:
     """Return an address of this interface. The caller escapes each part of `path` with `part`; values are escaped here.
 
@@ -86,18 +89,6 @@ def part(text: str) -> str:
 
 def link(path: str, *children: Any, class_: str | None = None, **query: object) -> Element:
     return el("a", *children, href=address(path, **query), class_=class_)
-
-
-def moment(at: datetime, *, day: bool = False) -> Element:
-    """Return a time, or with `day` only its date. The scripts show it in the reader's time zone."""
-    return el("time", f"{at:%Y-%m-%d}" if day else f"{at:%Y-%m-%d %H:%M}", datetime=at.isoformat(timespec="seconds"),
-              data_day=day)  # fmt: skip
-
-
-def time_span(first: datetime, last: datetime) -> Element:
-    """Return a time range; a single time if both ends would read the same."""
-    short = (last - first).total_seconds() < 60 and first.minute == last.minute
-    return el("span", moment(first), None if short else [" – ", moment(last)])
 
 
 # --- texts of the memory ----------------------------------------------------------------------------

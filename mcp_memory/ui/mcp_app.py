@@ -24,6 +24,7 @@ from mcp_memory.ui.components import Page, View, address, note
 from mcp_memory.ui.elements import Element, el, html, svg, tree
 from mcp_memory.ui.frame import NAME, PLACES, SEARCH_HINT
 from mcp_memory.ui.pages import ADDRESSES, no_page, page_at
+from mcp_memory.ui.times import in_zone
 
 if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
@@ -57,11 +58,15 @@ def path_of(what: str) -> str:
     return address("/search", q=what[:500])
 
 
-async def app_view(memory: Memory, path: str, *, right: Right, is_owner: bool) -> AppView:
-    """Return the page at a path. Raises NotFound if there is no such page, and the errors of its verbs."""
+async def app_view(memory: Memory, path: str, *, right: Right, is_owner: bool, zone: str = "") -> AppView:
+    """Return the page at a path, with times in the IANA time zone `zone`, or in this machine's if it is empty.
+
+    Raises NotFound if there is no such page, and the errors of its verbs.
+    """
     if not _PATH.fullmatch(path):
         raise no_page(path)
-    return fit_page(await page_at(path, View(memory=memory, right=right, is_owner=is_owner)), path)
+    with in_zone(zone):
+        return fit_page(await page_at(path, View(memory=memory, right=right, is_owner=is_owner)), path)
 
 
 def fit_page(page: Page, path: str) -> AppView:

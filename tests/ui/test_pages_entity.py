@@ -54,7 +54,7 @@ async def test_facts_are_told_over_time_and_statements_as_they_hold_now(memory: 
 async def test_a_date_shows_what_held_then(memory: Memory) -> None:
     page = await entity(memory, "?as_of=2026-02-01")
     assert said(page) == ["Maya lives in Oslo."]
-    assert "What held on 2026-02-01" in text(page)
+    assert "What held on 1 Feb 2026" in text(page)
     assert "/entity/Maya" in links(page)
 
 

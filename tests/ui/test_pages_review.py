@@ -56,8 +56,8 @@ async def test_a_decision_is_listed_and_can_be_changed(memory: Memory) -> None:
     await memory.review(["t2"], "kept")
     shown = await review(memory)
     assert "Nothing waits for review." in text(shown)
-    assert "released2026-11-20 12:00t1" in text(shown)
-    assert "kept in quarantine2026-11-20 12:00t2" in text(shown)
+    assert "released20 Nov 2026, 12:00t1" in text(shown)
+    assert "kept in quarantine20 Nov 2026, 12:00t2" in text(shown)
     assert sorted((*one.values["ids"], *one.values["verdict"]) for one in forms(shown)) == [
         ("t1", "kept"),
         ("t2", "released"),

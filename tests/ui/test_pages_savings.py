@@ -15,7 +15,7 @@ from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.store.sql import home_rows, saving_rows
 from mcp_memory.store.values import Saving, SavingKind
 from mcp_memory.testing import FixedClock, ScriptedLLM
-from mcp_memory.ui.components import View
+from mcp_memory.ui.components import View, day_text
 from mcp_memory.ui.elements import text_of
 from mcp_memory.ui.pages import page_at
 from tests.ui.holding import at, reading
@@ -88,7 +88,7 @@ async def test_days_stand_in_a_table_with_their_sum_beside_the_chart(memory: Mem
     saved, spent = status["saved_once"] + status["saved_later"], sum(status["spent"].values()) + status["spent_later"]
     net = f"{status['net_tokens']:,}"
     assert lines[1] == ["Sum", f"{saved:,}", f"{spent:,}", net, "1,234", "$0.5000"]
-    assert [line[0] for line in lines[2:5]] == [(NOW - timedelta(days=back)).astimezone().date().isoformat()
+    assert [line[0] for line in lines[2:5]] == [day_text((NOW - timedelta(days=back)).astimezone().date())
                                                 for back in (0, 1, 2)]  # fmt: skip
     assert any("days" in one.attributes.get("class", "").split() for one in elements(page))
     assert {"/savings?days=7", "/savings?days=90", "/savings?days=365"} <= set(links(page))

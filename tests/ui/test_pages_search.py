@@ -53,7 +53,7 @@ async def test_the_ranking_is_explained_with_the_share_of_each_signal_folded_awa
 
 async def test_hits_say_who_said_them_and_when(maya: Memory) -> None:
     shown = text(await at(maya, "/search?q=river&in=turn"))
-    assert "saidyou2026-11-20" in shown
+    assert "saidyou20 Nov 2026" in shown
 
 
 async def test_the_page_says_how_the_question_was_read_and_leads_to_what_recall_would_bring(maya: Memory) -> None:

@@ -245,7 +245,7 @@ def test_days_tell_their_sums_and_hang_losses_below_the_line() -> None:
     shown = charts.days(series, label="Tokens")
     chart = found(shown, "svg")[-1]
     assert chart.attributes["aria-label"] == "Tokens. saved: 600; net: -150"
-    assert "2026-11-02: saved: 200; net: -50" in text_of(chart)
+    assert "2 Nov 2026: saved: 200; net: -50" in text_of(chart)
     zero = float(found(chart, "line")[0].attributes["y1"])
     nets = found(chart, "rect", "second")
     assert all(float(each.attributes["y"]) == pytest.approx(zero) for each in nets)

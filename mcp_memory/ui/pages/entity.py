@@ -110,7 +110,7 @@ def _facts(name: str, facts: Sequence[Fact], as_of: date | None) -> Element:
         if len(shown) < len(facts)
         else None,
         charts.facts(shown, now=datetime.now(UTC), as_of=moment),
-        beside=el("span", "as of ", el("strong", as_of.isoformat() if as_of else "now")),
+        beside=el("span", "as of ", el("strong", ui.day_text(as_of) if as_of else "now")),
     )
 
 
@@ -133,7 +133,7 @@ def _slider(name: str, facts: Sequence[Fact], as_of: date | None) -> list[Elemen
     days = max(1, (today - first).days)
     at = days if as_of is None else min(days, max(0, (as_of - first).days))
     changes = {at.date() for fact in facts for at in (fact.valid_from, fact.valid_to) if at and at.date() <= today}
-    links = [ui.link(path, day.isoformat(), as_of=day.isoformat()) for day in sorted(changes)[-_CHANGES:]]
+    links = [ui.link(path, ui.day_text(day), as_of=day.isoformat()) for day in sorted(changes)[-_CHANGES:]]
     return [
         el(
             "form",
@@ -164,7 +164,7 @@ def _slider(name: str, facts: Sequence[Fact], as_of: date | None) -> list[Elemen
 
 def _statements(name: str, listed: StatementPage, as_of: date | None) -> Element:
     path, day = f"/entity/{ui.part(name)}", as_of.isoformat() if as_of else None
-    title = "What holds now" if as_of is None else f"What held on {as_of.isoformat()}"
+    title = "What holds now" if as_of is None else f"What held on {ui.day_text(as_of)}"
     return ui.section(
         title,
         ui.rows(map(ui.statement_row, listed.atoms)) if listed.atoms else ui.empty("No statement mentions it."),

@@ -145,7 +145,7 @@ def _by_day(days: Sequence[DaySavings], span: int, knows_models: bool) -> Elemen
 
 def _line(day: DaySavings, knows_models: bool) -> list[Any]:
     cells = [
-        el("span", day.day.isoformat(), class_="number"),
+        el("span", ui.day_text(day.day), class_="number"),
         ui.count(day.saved),
         ui.count(day.spent),
         ui.count(day.saved - day.spent),

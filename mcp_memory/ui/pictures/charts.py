@@ -13,6 +13,7 @@ from mcp_memory.core.text import plural, remove_hidden
 from mcp_memory.core.types import Fact
 from mcp_memory.ui.components import badge, count, line, link, moment, name_of_source, part
 from mcp_memory.ui.elements import Element, el, svg
+from mcp_memory.ui.times import day_of, day_text
 
 LOOKS = ("first", "second", "third")
 """Classes of the series of a chart by day; the style sheet distinguishes them without colour too."""
@@ -94,7 +95,7 @@ def _day(at: int, day: date, values: Mapping[str, float], names: Sequence[str], 
             left = f"{at * width + width * 0.1 + place * each:.4g}%"
             drawn.append(el("rect", x=left, y=f"{top:.4g}", width=f"{each:.4g}%", height=f"{height:.4g}",
                             class_=f"bar {LOOKS[place % len(LOOKS)]}"))  # fmt: skip
-    return el("g", el("title", f"{day:%Y-%m-%d}: {summary}"), drawn)
+    return el("g", el("title", f"{day_text(day)}: {summary}"), drawn)
 
 
 def _ends(series: Sequence[tuple[date, Mapping[str, float]]]) -> list[Element]:
@@ -102,10 +103,10 @@ def _ends(series: Sequence[tuple[date, Mapping[str, float]]]) -> list[Element]:
     if not series:
         return []
     low = HEIGHT + 34
-    first = el("text", f"{series[0][0]:%Y-%m-%d}", x=0, y=low)
+    first = el("text", day_text(series[0][0]), x=0, y=low)
     if len(series) == 1:
         return [first]
-    return [first, el("text", f"{series[-1][0]:%Y-%m-%d}", x="100%", y=low, text_anchor="end")]
+    return [first, el("text", day_text(series[-1][0]), x="100%", y=low, text_anchor="end")]
 
 
 def _legend(names: Sequence[str]) -> Element:
@@ -294,10 +295,10 @@ class _Scale:
 
     def _marks(self) -> Iterator[Element]:
         """Yield labels for the days at both ends, and for years between them if there is room."""
-        yield el("text", f"{self.first:%Y-%m-%d}", x=0, y=12)
+        yield el("text", day_text(day_of(self.first)), x=0, y=12)
         if self.first.date() == self.last.date():
             return
-        yield el("text", f"{self.last:%Y-%m-%d}", x="100%", y=12, text_anchor="end")
+        yield el("text", day_text(day_of(self.last)), x="100%", y=12, text_anchor="end")
         years = range(self.first.year + 1, self.last.year + 1)
         step = -(-len(years) // MARKS) or 1
         for year in years[::step]:

@@ -1,7 +1,7 @@
 // The MCP App (extension io.modelcontextprotocol/ui, 2026-01-26): speaks with the host by messages, shows the pages that
 // the tool `memory_view` returns, and changes nothing. `app_file` puts it into one file with `build.js`.
 
-import { build, localTimes } from "./build.js";
+import { build } from "./build.js";
 
 const INLINE = 640; // pixels: a longer page scrolls inside the conversation
 const PATIENCE = 60_000; // milliseconds
@@ -70,7 +70,6 @@ function adopt(changed) {
   button.hidden = !wide && !context.availableDisplayModes?.includes("fullscreen");
   button.dataset.more ??= button.title;
   button.title = button.ariaLabel = wide ? button.dataset.less : button.dataset.more;
-  localTimes(view, context.locale, context.timeZone);
   if (host.isOpen) tellSize();
 }
 
@@ -107,7 +106,7 @@ async function open(path, { back = false, y = 0, mayFocus = true } = {}) {
   view.setAttribute("aria-busy", "true");
   try {
     const [bare, place] = path.split("#", 2);
-    const answer = await ask("tools/call", { name: "memory_view", arguments: { path: bare } });
+    const answer = await ask("tools/call", { name: "memory_view", arguments: { path: bare, zone: host.context.timeZone } });
     if (mine !== latest) return;
     if (answer.isError) throw new Error(textOf(answer.content));
     const page = answer.structuredContent;
@@ -132,7 +131,6 @@ function heading(text) {
 function show(nodes) {
   view.replaceChildren(...nodes);
   view.removeAttribute("aria-busy");
-  localTimes(view, host.context.locale, host.context.timeZone);
   part("back").hidden = past.length === 0;
   const path = here?.split("?")[0];
   for (const entry of document.querySelectorAll(".frame nav a")) {

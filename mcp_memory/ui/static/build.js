@@ -1,7 +1,6 @@
 // Builds the JSON tree of a page (`elements.tree` in Python) as nodes of the document, from the same tags and attributes
 // that `elements.el` allows: nothing else is ever made, and texts stay texts. `tests/ui/test_mcp_app.py` compares the
-// lists with Python's. The App is built with it; the page may use it for parts that it gets as JSON. Also here, for
-// both: times in the reader's zone.
+// lists with Python's. The App is built with it; the page may use it for parts that it gets as JSON.
 
 const HTML = "http://www.w3.org/1999/xhtml";
 const SVG = "http://www.w3.org/2000/svg";
@@ -48,21 +47,8 @@ function allowed(tag, name, value) {
   return !(tag === "input" && name === "type") || INPUTS.has(value);
 }
 
-// Shows each <time> under a node in the reader's zone; `data-day` ones without the hour. A day that was stored as one
-// (midnight, UTC) stays that day in every zone.
-export function localTimes(root, locale, timeZone) {
-  for (const time of root.querySelectorAll("time[datetime]")) {
-    const at = new Date(time.dateTime);
-    if (Number.isNaN(at.getTime())) continue;
-    const day = time.hasAttribute("data-day");
-    const zone = day && /T00:00(:00)?(\.0+)?(Z|\+00:00)$/.test(time.dateTime) ? "UTC" : timeZone;
-    const clock = day ? {} : { hour: "2-digit", minute: "2-digit" };
-    const form = { year: "numeric", month: "short", day: "numeric", ...clock, timeZone: zone };
-    try {
-      time.textContent = new Intl.DateTimeFormat(locale, form).format(at);
-    } catch {
-      continue; // a locale or a zone that this browser does not know: the text stays as it was sent
-    }
-    time.title = time.dateTime;
-  }
+// Names the reader's time zone to the server, which writes the times of the pages (`ui/times.py`).
+export function tellZone(path) {
+  const { timeZone } = new Intl.DateTimeFormat().resolvedOptions();
+  if (timeZone) document.cookie = `mcp-memory-zone=${timeZone}; path=${path}; max-age=31536000; samesite=strict`;
 }

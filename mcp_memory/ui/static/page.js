@@ -1,7 +1,7 @@
-// What a page in a browser does beyond its links and forms: keys, times in the reader's zone, and a fresh <main> when
+// What a page in a browser does beyond its links and forms: keys, and a fresh <main> when
 // something changed. Without this script everything can still be read and done.
 
-import { build, localTimes } from "./build.js";
+import { build, tellZone } from "./build.js";
 
 const main = document.getElementById("main");
 const dialog = document.getElementById("keys");
@@ -9,7 +9,7 @@ const search = document.getElementById("search");
 const base = document.querySelector("header .name").pathname.replace(/\/$/, "");
 const here = location.pathname.slice(base.length);
 
-localTimes(document);
+tellZone(`${base.slice(0, base.lastIndexOf("/"))}/`);
 
 // --- keys -------------------------------------------------------------------------------------------
 
@@ -117,7 +117,6 @@ function replace(page) {
   for (const name of ["href", "action", "cite"]) {
     for (const node of main.querySelectorAll(`[${name}^="/"]`)) node.setAttribute(name, base + node.getAttribute(name));
   }
-  localTimes(main);
   restore(kept);
 }
 
