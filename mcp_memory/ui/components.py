@@ -206,6 +206,18 @@ def columns(*children: Any) -> Element:
     return el("div", *children, class_="columns")
 
 
+def wide_columns(main: Iterable[Any], side: Iterable[Any]) -> Element:
+    """Return a wide column and a narrower one beside it, or below it where there is no room; one if one is empty."""
+    full = [box for box in (el("div", main), el("div", side)) if box.children]
+    return el("div", full, class_="columns wide-first" if len(full) == 2 else None)
+
+
+def dated_row(said: Any, *meta: Any, when: Any) -> Element:
+    """Return a row of a list: what was said, a line about it if `meta` is not empty, and `when` at the right."""
+    parts = [part for part in meta if part is not None]
+    return el("div", el("div", said), when, line(*parts) if parts else None, class_="dated")
+
+
 def line(*children: Any) -> Element:
     """Return elements in a line that wraps."""
     return el("div", *children, class_="line")

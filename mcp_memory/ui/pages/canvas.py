@@ -115,7 +115,7 @@ async def canvas(view: View) -> Page:
         here="tasks",
         body=(
             _head(row, parsed),
-            *((ui.columns(shown, outline),) if drawn.width <= WIDEST_BESIDE else (shown, outline)),
+            *((ui.wide_columns([shown], [outline]),) if drawn.width <= WIDEST_BESIDE else (shown, outline)),
             ui.columns(_state(view, row, parsed), _history(view, row.number, versions)),
         ),
     )

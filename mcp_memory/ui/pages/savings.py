@@ -19,6 +19,13 @@ from mcp_memory.ui.pictures import charts
 
 _SPANS = (7, 30, 90, 365)
 _SESSIONS = 100
+_COUNTED = (
+    "Your provider bills the conversations themselves, and that bill is not known here. Money is known only for the "
+    "calls that this memory makes itself: the price of your agent's model is not known here.",
+    "Each later call of a conversation would have sent the same tokens again. A provider charges about a tenth for "
+    "tokens that it has read before, so they count for a tenth. Only calls that this memory knows of are counted: the "
+    "saving is at least this much. What later calls saved counts on the day on which the result came.",
+)
 _SPENT = {"expand": "Spent on opening results", "canvas": "Spent on canvases"}
 
 
@@ -34,17 +41,16 @@ async def savings(view: View) -> Page:
         title="Savings",
         here="savings",
         body=ui.body(
-            el(
-                "p",
-                "This page counts the tokens that this memory saved and spent in your sessions. Your "
-                "provider bills the sessions themselves, and that bill is not known here. Money is known "
-                "only for the calls that this memory makes itself: the price of your agent's model is "
-                "not known here.",
-            ),
-            ui.columns(_totals(ledger), _models(view, ledger) if knows_models else None),
+            _net(ledger),
             _by_day(days, span, knows_models and any(day.model_tokens for day in days)),
-            _by_session(sessions, sessions_with_pages, span) if sessions else None,
-            _calls(ledger["model"]["ever"]) if knows_models else None,
+            ui.wide_columns(
+                [
+                    _by_session(sessions, sessions_with_pages, span) if sessions else None,
+                    _calls(ledger["model"]["ever"]) if knows_models else None,
+                ],
+                [_totals(ledger), _models(view, ledger) if knows_models else None],
+            ),
+            el("details", el("summary", "How this is counted"), (el("p", text) for text in _COUNTED)),
         ),
     )
 
@@ -66,20 +72,20 @@ def _span(view: View) -> int:
 # --- in all -----------------------------------------------------------------------------------------
 
 
-def _totals(ledger: dict[str, Any]) -> Element:
+def _has_savings(ledger: dict[str, Any]) -> bool:
+    return bool(ledger["savings"]["kinds"] or ledger["offload"]["tokens_raw"])
+
+
+def _totals(ledger: dict[str, Any]) -> Element | None:
     saved, offload = ledger["savings"], ledger["offload"]
-    if not saved["kinds"] and not offload["tokens_raw"]:
-        return ui.section(
-            "Since the beginning",
-            ui.empty("Nothing was saved yet. Once an agent offloads large results, a few lines stand in for each."),
-        )
+    if not _has_savings(ledger):
+        return None
     raw, kept = offload["tokens_raw"], offload["tokens_kept"]
     less = f"{1 - kept / raw:.1%}" if raw else ""
     became = f"{ui.count(raw)} tokens became {ui.count(kept)}, {less} less"
     spent = [(_SPENT[kind], _tokens(tokens)) for kind, tokens in saved["spent"].items()]
     return ui.section(
         "Since the beginning",
-        _net(saved["net_tokens"], saved["net_cost"]),
         ui.labelled_values(
             (
                 ("Saved when the results came", _tokens(saved["saved_once"])),
@@ -90,22 +96,20 @@ def _totals(ledger: dict[str, Any]) -> Element:
                 ("Tool results", became if raw else None),
             )
         ),
-        ui.note(
-            "Each later call of a session would have sent the same tokens again. A provider charges "
-            "about a tenth for tokens that it has read before, so they count for a tenth. Only calls "
-            "that this memory knows of are counted: the saving is at least this much."
-        ),
     )
 
 
-def _net(tokens: int, cost: int) -> Element:
+def _net(ledger: dict[str, Any]) -> Element:
     """Return the net tokens, and what they cost if that has the same sign."""
+    if not _has_savings(ledger):
+        return el("p", "Nothing was saved yet: an agent must offload a large result first.", class_="lead")
+    tokens, cost = ledger["savings"]["net_tokens"], ledger["savings"]["net_cost"]
     is_saved, worth = tokens >= 0, None
     if (cost >= 0) == is_saved:
         verb = "would have cost" if is_saved else "cost"
         worth = f"They {verb} as much as {_tokens(abs(cost))} that a model reads for the first time."
     kind = "saved, less what was spent." if is_saved else "more spent than saved."
-    return el("p", el("strong", _tokens(abs(tokens))), f" {kind} ", worth)
+    return el("p", el("strong", _tokens(abs(tokens))), f" {kind} ", worth, class_="lead")
 
 
 def _tokens(number: int) -> str:
@@ -133,8 +137,7 @@ def _by_day(days: Sequence[DaySavings], span: int, knows_models: bool) -> Elemen
         "By day",
         charts.days(series, label=f"Tokens saved and spent on each of the last {span} days"),
         ui.table(
-            f"Tokens on each of the last {span} days. "
-            "What later calls saved counts on the day on which the result came.",
+            f"Tokens on each of the last {span} days",
             head,
             lines,
             numbers=range(1, len(head)),
@@ -171,7 +174,7 @@ def _money(cost: float | None) -> str:
 
 def _by_session(sessions: Sequence[SessionSavings], with_pages: Collection[str], span: int) -> Element:
     """Return the savings and costs by session; sessions that have a page are links."""
-    head = ["Session", "Last", "Saved", "Spent", "Net"]
+    head = ["Conversation", "Last", "Saved", "Spent", "Net"]
     lines = (
         (
             ui.link(f"/session/{ui.part(session.session)}", ui.memory_text(session.session))
@@ -184,12 +187,11 @@ def _by_session(sessions: Sequence[SessionSavings], with_pages: Collection[str],
         )
         for session in sessions
     )
-    title = f"Sessions of the last {span} days"
+    title = f"Conversations of the last {span} days"
     return ui.section(
         title,
         ui.table(
-            "Tokens that each session saved and spent, the newest first. A session without a link "
-            "has neither turns nor tool results here any more.",
+            "Tokens that each conversation saved and spent, the newest first",
             head,
             lines,
             numbers=(2, 3, 4),
@@ -236,10 +238,10 @@ def _of(tokens: int, most: int) -> str:
     return f"{ui.count(tokens)} of {ui.count(most)}"
 
 
-def _calls(ever: Sequence[dict[str, Any]]) -> Element:
-    """Return a table of all calls to language models, with a row for each purpose and model."""
+def _calls(ever: Sequence[dict[str, Any]]) -> Element | None:
+    """Return a table of all calls to language models, with a row for each purpose and model; None without a call."""
     if not ever:
-        return ui.section("What models were asked for", ui.empty("No model was asked yet."))
+        return None
     head = ("Purpose", "Model", "Calls", "Failed",
             "Tokens read", "Tokens written", "US dollars")  # fmt: skip
     lines = (
