@@ -108,7 +108,7 @@ def _count_text(name: Literal["forgotten", "released", "kept", "waiting", "resto
 def _count_kinds(values: Sequence[str]) -> str:
     """Format three numbers, of statements, turns and tool results, as words; numbers that are 0 are left out."""
     numbers = [int(value) for value in values if value.isdecimal()]
-    nouns = ("statement", "turn", "tool result")
+    nouns = ("statement", "message", "result")
     return ", ".join(plural(many, noun) for many, noun in zip(numbers, nouns, strict=False) if many) or "nothing"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -408,6 +409,14 @@ class StatementVerbs(Verbs):
         if filters.ended or total > _COUNT_EXACTLY:
             return total
         return len(current_atoms(self._store, self.space, filters, at, limit=_COUNT_EXACTLY))
+
+    @reading
+    def statement_months(self) -> dict[str, int]:
+        """Return the months in which current statements became true, as `2026-11`, latest first, and how many each."""
+        months = Counter[str]()
+        for hour, many in self._store.read(self.space, atom_rows.count_by_hour, filters=Filters(at=self._parts.now())):
+            months[f"{hour.astimezone():%Y-%m}"] += many
+        return dict(sorted(months.items(), reverse=True))
 
     statements_by_id = store_verb(atom_rows.by_ids)
     superseded_by = store_verb(atom_rows.superseded_by)

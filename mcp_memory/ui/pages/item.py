@@ -209,17 +209,14 @@ def _meta(atom: Atom, turn: Turn | None, titles: Mapping[str, str]) -> Element:
     when = None if was_never_true(atom) else el("span", ui.moment(atom.valid_from, day=True), ended)
     who = turn and turn.role != "note" and atom.source == "user" and ui.speaker(turn)
     title = turn and titles.get(turn.session)
-    return ui.line(
+    parts = (
         when,
         who or ui.name_of_source(atom.source) or "you",
         ui.conversation_link(turn, title) if turn and title else None,
-        ui.badge("promise" if atom.label == "promise" else "rule", "kind") if atom.kind == "instruction" else None,
-        (
-            ui.link(f"/entity/{ui.part(name)}", ui.memory_text(name), class_="entity")
-            for name in atom.entities
-            if name != USER
-        ),
+        ui.rule_badge(atom),
+        ui.entity_links(atom.entities),
     )
+    return el("div", parts, class_="line about")
 
 
 def _details(atom: Atom, quoted: Sequence[Turn]) -> Element:
@@ -355,13 +352,17 @@ def _lines(at: str, call: str, text: str, node: str | None, taken: Element, more
 
 
 def _mentions(mentions: Sequence[Mention], *, ended: Mapping[str, str | None]) -> Element | None:
-    def row(mention: Mention) -> list[Node]:
-        path = "/persona" if mention.slug is None else f"/scene/{ui.part(mention.slug)}"
-        title = "About you" if mention.slug is None else mention.title
-        words = inline(mention.line.lstrip("-* "), ended=ended)
-        return [el("p", ui.link(path, ui.memory_text(title))), el("p", words, dir="auto")]
+    rows = [mention_row(mention, ended=ended) for mention in mentions]
+    return ui.section("Used in", ui.rows(rows)) if rows else None
 
-    return ui.section("Used in", ui.rows(map(row, mentions))) if mentions else None
+
+def mention_row(mention: Mention, *, ended: Mapping[str, str | None] | None = None) -> list[Node]:
+    """Return a line of the page about the user or of a topic, below a link to the page."""
+    path, title = (
+        ("/persona", "About you") if mention.slug is None else (f"/scene/{ui.part(mention.slug)}", mention.title)
+    )
+    words = inline(mention.line.lstrip("-* "), ended=ended)
+    return [el("p", ui.link(path, ui.memory_text(title))), el("p", words, dir="auto")]
 
 
 def _history(fact: Fact | None, facts: Sequence[Fact]) -> Iterator[Element]:
