@@ -50,8 +50,9 @@ async def persona(view: View) -> Page:
     is_compared = bool({"old", "new"} & view.query.keys())
     if is_compared:
         body.append(await _comparison(view))
-    page = markdown(text, scenes=names, ended=ended, title="Persona", top=2)
-    body.append(ui.section(None, el("div", page, class_="spread")))
+    if chosen or any(line.is_claim for line in lines):
+        page = markdown(text, scenes=names, ended=ended, title="Persona", top=2)
+        body.append(ui.section(None, el("div", page, class_="spread")))
     if not is_compared and (claims := [line for line in lines if line.is_claim]):
         first = {atom.evidence for line in claims for atom in line.atoms}
         turns = {turn.id: turn for turn in await memory.turns(sorted(first))}
