@@ -100,12 +100,12 @@ def _totals(ledger: dict[str, Any]) -> Element | None:
 
 
 def _net(ledger: dict[str, Any]) -> Element:
-    """Return the net tokens, and what they cost if that has the same sign."""
+    """Return the net tokens, and what they cost if that is another number of the same sign."""
     if not _has_savings(ledger):
         return el("p", "Nothing was saved yet: an agent must offload a large result first.", class_="lead")
     tokens, cost = ledger["savings"]["net_tokens"], ledger["savings"]["net_cost"]
     is_saved, worth = tokens >= 0, None
-    if (cost >= 0) == is_saved:
+    if (cost >= 0) == is_saved and cost != tokens:
         verb = "would have cost" if is_saved else "cost"
         worth = f"They {verb} as much as {_tokens(abs(cost))} that a model reads for the first time."
     kind = "saved, less what was spent." if is_saved else "more spent than saved."
