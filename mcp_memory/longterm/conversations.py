@@ -84,6 +84,13 @@ def list_conversations(
     )
 
 
+def titles_of(store: Store, space: str, sessions: Sequence[str]) -> dict[str, str]:
+    """Return the titles of sessions by name; those without a title are left out."""
+    numbers = store.read(space, session_rows.numbers_of, sessions)
+    names = names_of(store.read(space, session_rows.naming_turns, list(numbers.values())))
+    return {session: title for session, number in numbers.items() if (title := names[number].title)}
+
+
 def _place(cursor: str) -> Place:
     match = _CURSOR.fullmatch(cursor)
     if match is None:
