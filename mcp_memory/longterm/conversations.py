@@ -85,10 +85,10 @@ def list_conversations(
 
 
 def titles_of(store: Store, space: str, sessions: Sequence[str]) -> dict[str, str]:
-    """Return the titles of sessions by name; those without a title are left out."""
+    """Return the titles of the sessions that have turns, by name; the name itself for one without a title."""
     numbers = store.read(space, session_rows.numbers_of, sessions)
     names = names_of(store.read(space, session_rows.naming_turns, list(numbers.values())))
-    return {session: title for session, number in numbers.items() if (title := names[number].title)}
+    return {session: names[number].title or session for session, number in numbers.items()}
 
 
 def _place(cursor: str) -> Place:

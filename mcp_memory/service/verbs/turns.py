@@ -176,7 +176,7 @@ class TurnVerbs(Verbs):
 
     @reading
     def titles(self, sessions: Sequence[str]) -> dict[str, str]:
-        """Return the titles of these sessions by name, as `conversations` makes them, if they have any."""
+        """Return the titles of those sessions that have turns, by name; the name itself for one without a title."""
         from mcp_memory.longterm.conversations import titles_of
 
         return titles_of(self._store, self.space, sessions)
