@@ -24,13 +24,13 @@ from mcp_memory.core.types import (
 )
 from mcp_memory.longterm.names import USER
 from mcp_memory.longterm.statements import MAX_CHARS
-from mcp_memory.longterm.verification.trust import REASONS
 from mcp_memory.store.citations import address as at_lines
 from mcp_memory.ui import components as ui
 from mcp_memory.ui import times
 from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, Node, el
 from mcp_memory.ui.markdown import inline
+from mcp_memory.ui.pages.review import WHY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ def _correction(view: View, atom: Atom, draft: Correction | None) -> Element | N
     value = None
     if given.asks_value and atom.fact:
         entity = "you" if atom.fact.entity == USER else atom.fact.entity
-        value = ui.input_field(remove_hidden(f"{entity} · {ui.relation_words(atom.fact.relation)} ·"), "value", "")
+        value = ui.input_field(remove_hidden(f"{entity} · {ui.relation_words(atom.fact.relation)}"), "value", "")
     form = ui.form(
         view,
         "remember",
@@ -67,9 +67,11 @@ def _correction(view: View, atom: Atom, draft: Correction | None) -> Element | N
            aria_label="What is true"),
         value,
         ui.hidden({"asked": 1} if value else {}),
-        _choose_when("changed", "It changed on", not given.is_never),
-        el("input", type="date", name="valid_from", value=given.day or today, aria_label="Day of the change"),
-        _choose_when("never", "It was never true", given.is_never),
+        ui.line(
+            _choose_when("changed", "It changed on", not given.is_never),
+            el("input", type="date", name="valid_from", value=given.day or today, aria_label="Day of the change"),
+            _choose_when("never", "It was never true", given.is_never),
+        ),
         el("button", "Save", class_="main"),
         needs="write",
         supersedes=atom.id if atom.valid_to is None else "",
@@ -88,10 +90,10 @@ def _ending(view: View, atom: Atom) -> Element | None:
     form = ui.form(
         view,
         "end",
-        el("label", "It ended on ", el("input", type="date", name="on", value=today.isoformat(),
-                                       min=ui.day_of(atom.valid_from).isoformat(), max=today.isoformat())),
+        ui.line(el("label", "It ended on ", el("input", type="date", name="on", value=today.isoformat(),
+                                               min=ui.day_of(atom.valid_from).isoformat(), max=today.isoformat()))),
+        el("p", "Agents are told that it is over. It stays in the history, and you can undo this."),
         el("button", "Save", class_="main"),
-        el("p", "Agents are told that it is over. The statement stays in the history, and you can undo this."),
         id=atom.id,
         back=f"/{atom.id}",
     )  # fmt: skip
@@ -99,7 +101,8 @@ def _ending(view: View, atom: Atom) -> Element | None:
 
 
 def _act(name: str, form: Element | None, *, id: str | None = None, is_open: bool = False) -> Element | None:
-    return form and el("details", el("summary", name), form, id=id, open=is_open, name="act")
+    summary = el("summary", el("span", name), el("span", "Cancel"))
+    return form and el("details", summary, form, id=id, open=is_open, name="act")
 
 
 def _acts(view: View, atom: Atom, draft: Correction | None) -> Element | None:
@@ -247,17 +250,13 @@ def _details(atom: Atom, quoted: Sequence[Turn]) -> Element:
 def _doubt_note(view: View, id: str, reasons: Sequence[str], *, note: str) -> Iterator[Element]:
     """Yield a note with the reasons to doubt a row, and buttons to release or keep it; nothing without reasons."""
     if reasons:
-        yield ui.note(note, " ", _reasons(reasons), kind="warn")
+        yield ui.note(note, " ", " ".join(WHY.get(reason, reason) for reason in reasons), kind="warn")
         buttons = [
-            ui.action(view, "review", "Release it", ids=id, verdict="released", back=f"/{id}"),
-            ui.action(view, "review", "Keep it out", ids=id, verdict="kept", back=f"/{id}"),
+            ui.action(view, "review", "Release", ids=id, verdict="released", back=f"/{id}"),
+            ui.action(view, "review", "Keep out", ids=id, verdict="kept", back=f"/{id}"),
         ]
         if any(buttons):
             yield ui.line(buttons)
-
-
-def _reasons(reasons: Iterable[str]) -> str:
-    return remove_hidden("; ".join(REASONS.get(reason, reason) for reason in reasons))
 
 
 def _end_note(atom: Atom) -> Element | None:
