@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, ExitStack
 from pathlib import Path
 
+import anyio.to_thread
 import pytest
 
 from mcp_memory.core.errors import InvalidInput, NotFound
@@ -12,7 +14,11 @@ from mcp_memory.core.types import MemoryResults, NewTurn
 from mcp_memory.longterm.recall.blocks import ids_in
 from mcp_memory.longterm.search.feedback import question_hashes
 from mcp_memory.service.memory import Memory, open_memory
+from mcp_memory.service.portable.reading import open_export
+from mcp_memory.service.upkeep.rebuild import rebuild
+from mcp_memory.service.upkeep.restore import restore
 from mcp_memory.testing import FixedClock, HashEmbedder
+from tests.upkeep.conftest import NOW, backed_up
 
 FERRY = "When does the night ferry sail?"
 LIKE = "When does the night ferry sail in winter?"
@@ -185,3 +191,55 @@ async def test_a_purge_deletes_the_feedback_on_a_row_and_on_a_question_that_is_e
     assert await memory.feedback_on(recall=recall) == []
     assert [given.target for given in await memory.feedback_on(recall=kettles)] == ["a4"]
     assert [entry.words for entry in await memory.recalls()] == [(), ()]
+
+
+# --- elsewhere --------------------------------------------------------------------------------------
+
+
+def opened(home: Path) -> AbstractAsyncContextManager[Memory]:
+    return open_memory(home=home, now=FixedClock(), embedder=HashEmbedder(), llm="none")
+
+
+async def ferry_order(home: Path) -> list[str]:
+    async with opened(home) as memory:
+        return await order(memory, FERRY)
+
+
+async def test_an_export_brings_feedback_to_another_memory_once_and_later_its_undoing(
+    memory: Memory, tmp_path: Path
+) -> None:
+    recall = await recalled(memory)
+    first, *others = await order(memory, FERRY)
+    wrong = await memory.give_feedback(recall, first, "wrong")
+    await memory.export(tmp_path / "one.zip")
+    await memory.undo_feedback(wrong.id)
+    await memory.export(tmp_path / "two.zip")
+    async with opened(tmp_path / "elsewhere") as other:
+        for _ in range(2):
+            await take_in(other, tmp_path / "one.zip")
+        assert await order(other, FERRY) == [*others, first]
+        assert len(await other.feedback_on(target=first)) == 1
+        await take_in(other, tmp_path / "two.zip")
+        assert await order(other, FERRY) == [first, *others]
+        await take_in(other, tmp_path / "one.zip")
+        assert await other.feedback_on() == []
+
+
+async def take_in(memory: Memory, file: Path) -> None:
+    with ExitStack() as files:
+        parcel = await anyio.to_thread.run_sync(files.enter_context, open_export(file))
+        await memory.take_in(parcel, memory.space)
+
+
+@pytest.mark.files
+async def test_feedback_survives_a_backup_and_a_rebuild(home: Path, tmp_path: Path) -> None:
+    async with opened(home) as memory:
+        for text in ("The night ferry sails at nine.", "The night ferry sails from pier four."):
+            await memory.remember(text, typed=True)
+        first, last = await order(memory, FERRY)
+        await memory.give_feedback(await recalled(memory), first, "wrong")
+    made = await anyio.to_thread.run_sync(lambda: backed_up(home))
+    await anyio.to_thread.run_sync(lambda: restore(made.path, tmp_path / "restored", now=NOW))
+    assert await ferry_order(tmp_path / "restored") == [last, first]
+    await anyio.to_thread.run_sync(lambda: rebuild(home, now=NOW))
+    assert await ferry_order(home) == [last, first]
