@@ -66,7 +66,7 @@ class TurnVerbs(Verbs):
         """Append turns, and record the client of their session unless this process has done so."""
         done = turn_rows.append(tx, **turns)
         if self.client is not None and done.stored and not self._parts.noted_clients.get((self.space, done.session)):
-            session_rows.note_client(tx, done.session, _client_name(self.client))
+            session_rows.note_client(tx, done.session, client_name(self.client))
         return done
 
     @reading
@@ -206,7 +206,7 @@ class TurnVerbs(Verbs):
         return is_intact(turns[0])
 
 
-def _client_name(name: str) -> str:
+def client_name(name: str) -> str:
     """Return the name of a client as it is stored, without secrets and hidden characters."""
     return one_line(remove_hidden(mask_typed(name)), MAX_CLIENT)
 
