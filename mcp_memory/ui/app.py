@@ -428,7 +428,7 @@ class Interface:
         if visit.wants_json:
             return JSONResponse({"error": text}, status)
         title = "Not found" if status == 404 else _FAILED
-        way = el("p", link(back, "Back to where you were") if back else link("/", "Back to the memory"))
+        way = el("p", link(back, "Back to where you were") if back else link("/search", "Search the memory"))
         return await self._page(visit, Page(title=title, body=(note(text, kind="bad"), way)), status)
 
     def _events(self, visit: _Visit) -> Response:

@@ -175,6 +175,13 @@ class TurnVerbs(Verbs):
         return list_conversations(self._store, self.space, filters, text=text, cursor=cursor, limit=limit)
 
     @reading
+    def titles(self, sessions: Sequence[str]) -> dict[str, str]:
+        """Return the titles of those sessions that have turns, by name; the name itself for one without a title."""
+        from mcp_memory.longterm.conversations import titles_of
+
+        return titles_of(self._store, self.space, sessions)
+
+    @reading
     def session_turns(self, session: str, *, start: int = 0, limit: int = 100) -> list[Turn]:
         """Return turns of a session in order. Raises NotFound for an unknown session."""
         turns = self._store.read(self.space, turn_rows.session_turns, session, start=start, limit=limit)

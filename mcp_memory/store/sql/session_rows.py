@@ -150,6 +150,11 @@ def with_words(tx: Transaction, words: Iterable[tuple[str, Sequence[str]]]) -> s
     return left
 
 
+def numbers_of(tx: Transaction, sessions: Iterable[str]) -> dict[str, int]:
+    """Return the numbers of the sessions that exist, by name."""
+    return {name: number for name in sessions if (number := tx.session(name)) is not None}
+
+
 def naming_turns(tx: Transaction, sessions: Sequence[int]) -> dict[int, NamingTurns]:
     """Return the turns that may name these sessions, by the number of the session. Quarantined turns are left out."""
     found = {number: NamingTurns() for number in sessions}
