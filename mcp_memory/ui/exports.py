@@ -107,6 +107,8 @@ class Exports:
         except McpMemoryError as failed:
             error = failed.public or str(failed)
         except Exception:  # the task is an edge: nobody else would see the error
+            if self._is_stopping:  # the memory may be closed already
+                return
             logger.exception("an export failed")
             error = "Internal error. Its traceback is in the log of the process."
         self._states[memory.space] = ExportState(error=error)

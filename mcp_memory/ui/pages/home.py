@@ -263,7 +263,8 @@ async def home(view: View) -> Page:
 
 # --- the space --------------------------------------------------------------------------------------
 def _contents(status: dict[str, Any]) -> Element:
-    counts, waiting, offload = status["counts"], status["pyramid"]["waiting"], status["offload"]
+    counts, offload = status["counts"], status["offload"]
+    unread = status["pyramid"]["waiting"]["turns"] if status["model"]["name"] else 0
     talks = f"{plural(counts['turns'], 'turn')} in {plural(counts['sessions'], 'conversation')}"
     ended = f", {counts['atoms'] - counts['current']:,} no longer true" if counts["atoms"] > counts["current"] else ""
     statements = f"{plural(counts['current'], 'is', 'are')} true now{ended}"
@@ -279,7 +280,7 @@ def _contents(status: dict[str, Any]) -> Element:
         ("Topics", counts["scenes"], ui.count(counts["scenes"])),
         ("Tool results", counts["records"], [ui.link("/tasks", results), f" · {format_bytes(offload['raw_bytes'])}"]),
         ("Results with masked secrets", counts["masked"], ui.count(counts["masked"])),
-        ("Not read by a model yet", waiting["turns"], plural(waiting["turns"], "turn")),
+        ("Not read by the model yet", unread, plural(unread, "turn")),
         ("Waiting for review", status["held"], ui.link("/review", ui.count(status["held"]))),
         ("Forgotten", counts["forgotten"], el("a", plural(counts["forgotten"], "time"), href="#forgotten")),
     )
@@ -475,10 +476,7 @@ def _versions(view: View, status: dict[str, Any]) -> Element:
                 ("Store", ui.memory_text(status["store"], tag="code") if view.is_owner else None),
                 (
                     "Model",
-                    ui.memory_text(
-                        status["model"]["name"]
-                        or "none: statements come from your own words, or from a connected agent"
-                    ),
+                    ui.memory_text(status["model"]["name"] or _NO_MODEL),
                 ),
                 ("Embedding", f"{embedder} · {rows}" if view.is_owner else embedder),  # rows of all spaces
                 ("Tokens", f"{tokenizer['name']} · {exact}"),
