@@ -27,6 +27,7 @@ from mcp_memory.ui.sessions import Reader
 
 if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
+    from mcp_memory.ui.exports import Exports
     from mcp_memory.ui.pages.item import Correction
 
 
@@ -133,6 +134,7 @@ class Call:
 
     memory: Memory
     reader: Reader
+    exports: Exports | None = None
     form: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def text(self, name: str, default: str = "") -> str:
@@ -346,6 +348,8 @@ async def _purge(call: Call) -> str:
         id for tombstone in await call.memory.purgeable() if tombstone.id in tombstones for id in tombstone.ids
     ]
     await call.memory.purge(tombstones)
+    if call.exports is not None:
+        await call.exports.discard(call.memory)
     return confirmation_address(call.back("/home"), "erased", *_kinds(purged_ids))
 
 
@@ -383,6 +387,13 @@ async def _resume(call: Call) -> str:
 async def _backup(call: Call) -> str:
     await call.memory.back_up()
     return confirmation_address(call.back("/home"), "copied")
+
+
+async def _export(call: Call) -> str:
+    if call.exports is None:
+        raise Refused("This server makes no exports for pages. Run on it: mcp-memory export")
+    call.exports.start(call.memory)
+    return call.back("/home")
 
 
 async def _revoke_token(call: Call) -> str:
@@ -431,6 +442,7 @@ _ACTIONS = {
     "resume": _Action(_resume),
     "purge": _Action(_purge, is_of_owner=True),
     "backup": _Action(_backup, is_of_owner=True),
+    "export": _Action(_export, is_of_owner=True),
     "revoke_token": _Action(_revoke_token, is_of_owner=True),
     "create_token": _Action(_create_token, is_of_owner=True),
 }

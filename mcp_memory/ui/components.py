@@ -24,6 +24,7 @@ from mcp_memory.ui.times import time_span as time_span
 
 if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
+    from mcp_memory.ui.exports import Exports
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +32,8 @@ class View:
     """A request for a page: the memory, the parts of the address and its query, and the reader's rights.
 
     `form_token` is empty if nothing can be changed, as in the App: pages then have no forms that change anything.
-    If `is_owner`, the reader owns this machine, so pages may name other spaces, tokens and folders.
+    If `is_owner`, the reader owns this machine, so pages may name other spaces, tokens and folders. `sign_ins` is the
+    number of browsers of this machine that are signed in, 0 if they are not counted.
     """
 
     memory: Memory
@@ -40,6 +42,9 @@ class View:
     right: Right = "admin"
     form_token: str = ""
     is_owner: bool = False
+    sign_ins: int = 0
+    exports: Exports | None = None
+    """The exports that can be started and downloaded; None if none can be."""
 
     def may(self, right: Right) -> bool:
         """Return whether the reader may make changes that need this right."""

@@ -304,7 +304,7 @@ RIGHTS_OF = {
         ("forget", "undo", "undo_correction", "end", "review", "restore_scene", "undo_patch", "pause", "resume"),
         "admin",
     ),
-    **dict.fromkeys(("purge", "backup", "revoke_token", "create_token"), "owner"),
+    **dict.fromkeys(("purge", "backup", "export", "revoke_token", "create_token"), "owner"),
 }
 
 

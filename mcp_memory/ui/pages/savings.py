@@ -6,7 +6,7 @@ only readers with the right to administer see it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mcp_memory.core.errors import InvalidInput
@@ -18,7 +18,6 @@ from mcp_memory.ui.elements import Element, el
 from mcp_memory.ui.pictures import charts
 
 _SPANS = (7, 30, 90, 365)
-_SESSIONS = 100
 _COUNTED = (
     "Your provider bills the conversations themselves, and that bill is not known here. Money is known only for the "
     "calls that this memory makes itself: the price of your agent's model is not known here.",
@@ -35,7 +34,7 @@ async def savings(view: View) -> Page:
     ledger = await view.memory.ledger()
     days = await view.memory.savings_by_day(days=span)
     sessions = await view.memory.savings_by_session(days=span)
-    sessions_with_pages = await _sessions_with_pages(view, sessions)
+    titles = await _titles(view, sessions)
     knows_models = view.is_owner or view.right == "admin"
     return Page(
         title="Savings",
@@ -45,7 +44,7 @@ async def savings(view: View) -> Page:
             _by_day(days, span, knows_models and any(day.model_tokens for day in days)),
             ui.wide_columns(
                 [
-                    _by_session(sessions, sessions_with_pages, span) if sessions else None,
+                    _by_session(sessions, titles, span) if sessions else None,
                     _calls(ledger["model"]["ever"]) if knows_models else None,
                 ],
                 [_totals(ledger), _models(view, ledger) if knows_models else None],
@@ -55,11 +54,11 @@ async def savings(view: View) -> Page:
     )
 
 
-async def _sessions_with_pages(view: View, sessions: Sequence[SessionSavings]) -> set[str]:
-    """Return the names of the sessions that have a page, because they have turns or tool results."""
-    names = {session.session for session in await view.memory.sessions(limit=_SESSIONS)}
-    others = [session.session for session in sessions if session.session not in names]
-    return names | {name for name in others if await view.memory.records(session=name, limit=1)}
+async def _titles(view: View, sessions: Sequence[SessionSavings]) -> dict[str, str]:
+    """Return the titles of the sessions that have a page, because they have turns or tool results."""
+    titles = await view.memory.titles([session.session for session in sessions])
+    others = [session.session for session in sessions if session.session not in titles]
+    return titles | {name: name for name in others if await view.memory.records(session=name, limit=1)}
 
 
 def _span(view: View) -> int:
@@ -100,12 +99,12 @@ def _totals(ledger: dict[str, Any]) -> Element | None:
 
 
 def _net(ledger: dict[str, Any]) -> Element:
-    """Return the net tokens, and what they cost if that has the same sign."""
+    """Return the net tokens, and what they cost if that is another number of the same sign."""
     if not _has_savings(ledger):
         return el("p", "Nothing was saved yet: an agent must offload a large result first.", class_="lead")
     tokens, cost = ledger["savings"]["net_tokens"], ledger["savings"]["net_cost"]
     is_saved, worth = tokens >= 0, None
-    if (cost >= 0) == is_saved:
+    if (cost >= 0) == is_saved and cost != tokens:
         verb = "would have cost" if is_saved else "cost"
         worth = f"They {verb} as much as {_tokens(abs(cost))} that a model reads for the first time."
     kind = "saved, less what was spent." if is_saved else "more spent than saved."
@@ -172,13 +171,13 @@ def _money(cost: float | None) -> str:
     return "–" if cost is None else f"${cost:,.4f}" if cost < 1 else f"${cost:,.2f}"
 
 
-def _by_session(sessions: Sequence[SessionSavings], with_pages: Collection[str], span: int) -> Element:
+def _by_session(sessions: Sequence[SessionSavings], titles: Mapping[str, str], span: int) -> Element:
     """Return the savings and costs by session; sessions that have a page are links."""
     head = ["Conversation", "Last", "Saved", "Spent", "Net"]
     lines = (
         (
-            ui.link(f"/session/{ui.part(session.session)}", ui.memory_text(session.session))
-            if session.session in with_pages
+            ui.link(f"/session/{ui.part(session.session)}", ui.memory_text(titles[session.session]))
+            if session.session in titles
             else ui.memory_text(session.session),
             ui.moment(session.at, day=True),
             ui.count(session.saved),
