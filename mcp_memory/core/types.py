@@ -908,7 +908,8 @@ class DaySavings:
 class ActivityEntry:
     """An event: rows were stored, recalled, corrected, forgotten or restored.
 
-    For recalled, forgotten and restored rows, `text` lists their ids.
+    For recalled, forgotten and restored rows, `text` lists their ids. The `id` of a recall is its number in the log.
+    The `session` of a statement is the one whose words it was made of.
     """
 
     at: datetime
@@ -920,6 +921,14 @@ class ActivityEntry:
     """The program whose log the session comes from, if known."""
     reason: str = ""
     """Why it was forgotten; of a correction, the ids of the replaced rows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Activity:
+    """A page of events, the newest first; `cursor` is for the next page, None on the last."""
+
+    entries: list[ActivityEntry]
+    cursor: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
