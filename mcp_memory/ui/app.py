@@ -64,6 +64,7 @@ from mcp_memory.ui.components import Page, View, link, note
 from mcp_memory.ui.elements import el, tree
 from mcp_memory.ui.frame import ENTRY_TITLE, document, entry_page, frame_page, plain_page
 from mcp_memory.ui.pages import ADDRESSES, page_at
+from mcp_memory.ui.pages.map import map_data
 from mcp_memory.ui.responses import (
     Rejected,
     Streams,
@@ -343,6 +344,8 @@ class Interface:
                 if not space or not visit.reader.may_see(space):
                     raise Rejected(404, _NO_PAGE)
                 return RedirectResponse(self._home(space), 303)
+            case "map.json", "":
+                return JSONResponse(await map_data(visit.memory))
             case "download", id:
                 ref, data = await visit.memory.ref(unquote(id))
                 return attachment(data, f"{ref.id}.txt")
