@@ -35,6 +35,7 @@ _ALONE = 2.2  # how much stronger it is for nodes without links
 _WIDTH, _HEIGHT = 1000.0, 620.0  # pixels that many nodes fill
 _ROOMY = 108.0  # pixels between neighbours if there are few nodes
 _ROUNDS = 50  # of moving boxes apart
+_REACH = 1.4  # times their size, within which boxes may come to overlap
 
 
 @lru_cache(maxsize=8)
@@ -155,18 +156,31 @@ def _move_apart(places: Floats, boxes: Floats) -> None:
     half = np.stack([boxes[:, 0], (boxes[:, 1] + boxes[:, 2]) / 2], axis=1)
     lowered = (boxes[:, 2] - boxes[:, 1]) / 2
     places[:, 1] += lowered
-    x, y = places.T.astype(np.float32)
-    wide, high = half.T.astype(np.float32)
-    near = np.abs(x[:, None] - x) < 1.5 * (wide[:, None] + wide)
-    near &= np.abs(y[:, None] - y) < 1.5 * (high[:, None] + high)
-    first, second = np.nonzero(np.triu(near, 1))
+    first, second = _near(places, half)
     reach, count = half[first] + half[second], len(places)
     for _ in range(_ROUNDS):
         apart = places[second] - places[first]
-        distance = ((apart / reach) ** 4).sum(axis=1) ** 0.25 + 1e-3
+        square = (apart / reach) ** 2
+        distance = np.sqrt(np.sqrt((square**2).sum(axis=1))) + 1e-3
         move = np.where(distance < 1, 0.4 * (1 / distance - 1), 0)[:, None] * apart
         np.clip(move, -reach / 4, reach / 4, out=move)
         for axis in (0, 1):
             moved = np.bincount(second, move[:, axis], count) - np.bincount(first, move[:, axis], count)
             places[:, axis] += moved
     places[:, 1] -= lowered
+
+
+def _near(places: Floats, half: Floats) -> tuple[Integers, Integers]:
+    """Return the pairs of boxes that overlap or may soon; `half` are their half widths and heights."""
+    order = np.argsort(places[:, 0], kind="stable")
+    sorted_places, sorted_half = places[order], _REACH * half[order]
+    pairs: list[tuple[Integers, Integers]] = []
+    for step in range(1, len(order)):
+        apart = np.abs(sorted_places[step:] - sorted_places[:-step])
+        if apart[:, 0].min() > 2 * sorted_half[:, 0].max():
+            break
+        (at,) = np.nonzero((apart < sorted_half[step:] + sorted_half[:-step]).all(axis=1))
+        pairs.append((order[at], order[at + step]))
+    if not pairs:
+        return (np.zeros(0, np.intp),) * 2
+    return np.concatenate([one for one, _ in pairs]), np.concatenate([other for _, other in pairs])
