@@ -127,6 +127,7 @@ JOURNEY: list[tuple[str, Step]] = [
     ("entities", lambda m, s: m.entities()),
     ("facts_about", lambda m, s: m.facts_about("user")),
     ("related_entities", lambda m, s: m.related_entities("user")),
+    *called("entity_map"),
     ("lines_citing", lambda m, s: m.lines_citing("a1")),
     ("is_intact", lambda m, s: m.is_intact("t1")),
     *called("activity records"),

@@ -20,6 +20,7 @@ from mcp_memory.core.types import (
     Detail,
     Fact,
     Kind,
+    MemoryMap,
     MemoryResults,
     MentionedEntity,
     Remembered,
@@ -478,6 +479,17 @@ class StatementVerbs(Verbs):
 
         name = find_entity(self._store, self.space, name).name
         return self._store.read(self.space, entity_rows.find_related, name, limit=limit)
+
+    @reading
+    def entity_map(self, *, limit: int = 2_000) -> MemoryMap:
+        """Return the people, projects, places and things as nodes, with the topics that a model wrote, and their links.
+
+        If there are more than `limit` (1 to 5,000), those with the most statements are returned.
+        """
+        from mcp_memory.longterm.entity_map import entity_map
+
+        check_range(limit, "limit", 1, 5_000)
+        return entity_map(self._store, self.space, limit=limit)
 
     @of_either_memory("id")
     @reading

@@ -5,7 +5,7 @@ memory          overview, persona, scenes           item            a statement 
 result          a tool result, in windows of lines  canvas          tasks, and a task: picture, outline, versions
 search          hits, and why they match            entity          facts over time, the neighbourhood
 conversations   sessions and their turns            review          quarantined items
-people          all entities, with counts
+people          all entities, with counts           map             entities and topics as a picture over time
 savings         tokens and money, by day            recalls         what agents got, with feedback
 activity        what happened, by day
 forgetting      the preview and the tombstones      home            spaces, tokens, backups, forgotten items, health
@@ -40,6 +40,7 @@ ADDRESSES = {
     r"/search": "search:search",
     r"/entity/(?P<name>[^/]+)": "entity:entity",
     r"/people": "people:people",
+    r"/map": "map:memory_map",
     r"/conversations": "conversations:conversations",
     r"/session/(?P<session>[^/]+)": "conversations:session",
     r"/review": "review:review",
