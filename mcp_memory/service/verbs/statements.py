@@ -167,6 +167,7 @@ class StatementVerbs(Verbs):
             promises_to_close,
             superseded_ids,
         )
+        from mcp_memory.longterm.known_names import with_named
         from mcp_memory.longterm.statements import explicit_atom
         from mcp_memory.longterm.validity import with_end
 
@@ -204,6 +205,7 @@ class StatementVerbs(Verbs):
         if older:
             entities = entities_of_correction(store, memory.space, atom.text, older, value=atom.value)
             atom = replace(atom, entities=entities)
+        atom = replace(atom, entities=with_named(store, memory.space, atom.text, atom.entities))
         vectors = QueryVectors(parts.indexing)
         claim = atom.text
         atom, note = check_closing(
