@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 TRANSPORTS = ("stdio", "http", "sse")
 HOST, PORT = "127.0.0.1", 8765
+_OPENING_SECONDS = 10.0
 
 
 @click.command()
@@ -82,32 +83,41 @@ def serve(transport: str, host: str | None, port: int | None, no_token: bool) ->
 
 
 @click.command()
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port to listen on.  [default: any free one]")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    help="Port to listen on; 0 for any free one.  [default: the setting ui_port, else that of the last run]",
+)
 @click.option("--no-browser", is_flag=True, help="Open no browser, and only print the address.")
 @memory_options
-def ui(port: int, no_browser: bool) -> None:
+def ui(port: int | None, no_browser: bool) -> None:
     """Look into the memory in a browser, and correct it there.
 
-    It listens on this machine only, until Ctrl-C, and prints an address that works once, within a minute; a session
-    ends after 12 hours without use. Start it again for a new address. No model is asked meanwhile.
+    It listens on this machine only, until Ctrl-C, and prints an address that signs a browser in: once, within a minute,
+    for a month. Port and path stay the same, so links and bookmarks work when it runs again. While it runs, the same
+    command opens it once more. No model is asked meanwhile.
 
     \b
     mcp-memory ui
     mcp-memory ui --no-browser --port 9001
     mcp-memory --space work ui
     """
-    from mcp_memory.ui.app import serve_ui
+    from mcp_memory.ui.local_server import serve_ui
 
-    def show(address: str) -> None:
+    opening: list[threading.Thread | None] = []
+
+    def show(address: str, about: str) -> None:
         click.echo(address)
-        click.echo("The address works once, within a minute. Ctrl-C ends the program.", err=True)
+        click.echo(about, err=True)
         if not no_browser:
-            open_browser(address)
+            opening.append(open_browser(address))
 
     chosen = existing_memory_settings()
     if chosen.server is not None:
         raise Refused(f"The pages of this memory are on its server: open {chosen.server.removesuffix('/mcp')}/ui")
-    serve_ui(chosen, port=port, show=show)
+    serve_ui(chosen, port=chosen.ui_port if port is None else port, show=show)
+    for thread in filter(None, opening):  # another process serves the pages, and this one ends before a browser is there
+        thread.join(_OPENING_SECONDS)
 
 
 def open_browser(address: str) -> threading.Thread | None:

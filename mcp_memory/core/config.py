@@ -148,6 +148,9 @@ class Settings(BaseModel):
     audit_log: str | None = _setting(
         None, "Audit log of requests and commands, a file or `stderr`; without it there is none"
     )
+    ui_port: int | None = _setting(
+        None, "Port of `mcp-memory ui`; default: that of its last run if it is free, else any", ge=0, le=65535
+    )
     hooks_idle_hours: float = _setting(
         12, "Hours without an event after which the process that answers hooks ends", gt=0, le=8760
     )

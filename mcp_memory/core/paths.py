@@ -20,6 +20,7 @@ _OURS = {
     "backups",
     "canvas.png",
     "config.toml",
+    "exports",
     "hooks",
     "http-token",
     "identity.json",
@@ -32,7 +33,7 @@ _OURS = {
     "spaces",
     "unsettled",
 }
-_OURS_TOO = re.compile(r"memory\.db.*|\..*\.tmp|.*\.log(?:\.\d+)?")
+_OURS_TOO = re.compile(r"memory\.db.*|ui(?:-[0-9a-f]{12})?\.json|\..*\.tmp|.*\.log(?:\.\d+)?")
 _OF_SYSTEMS = {"$recycle.bin", "desktop.ini", "lost+found", "system volume information", "thumbs.db"}
 """Files and folders that operating systems create in a volume or folder, in lower case."""
 _VARIABLE = re.compile(r"\$(?:\w+|\{[^}]*\})" if os.name != "nt" else r"\$(?:\w+|\{[^}]*\})|%[^%]+%")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from functools import lru_cache
@@ -232,6 +233,7 @@ _IN_WORDS = re.compile(rf"(?<=[{_LATIN}])[{_WIDTHLESS}]+(?=[{_LATIN}])")
 _FEW = 3  # zero-width characters inside words; text pasted from a web page has fewer
 _CONCEALED = re.compile(r"\x1b\[(?:\d+;)*8m|\x08{4,}")
 _DIRECTIONS = re.compile("[\u202a-\u202e\u2066-\u2069]")
+_HIDDEN = re.compile("|".join(f"(?:{each.pattern})" for each in (_SMUGGLED, _DIRECTIONS, _IN_WORDS, _CONCEALED)))
 _UNSEEN = re.compile(f"[{_TAGS}{_SELECTORS}{_WIDTHLESS}\u00ad\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 # Letters of other alphabets that look like Latin letters, and those letters.
@@ -282,6 +284,27 @@ def remove_hidden(text: str) -> str:
 
 def _remove_invisible(text: str) -> str:
     return _IN_WORDS.sub("", _DIRECTIONS.sub("", _SMUGGLED.sub("", text)))
+
+
+def split_hidden(text: str) -> list[tuple[str, bool]]:
+    """Return the pieces of a text in order, each with whether `remove_hidden` removes it, or a terminal conceals it."""
+    pieces: list[tuple[str, bool]] = []
+    place = 0
+    flags = {start for flag in _FLAG.finditer(text) for start in range(*flag.span())}
+    for run in _HIDDEN.finditer(text):
+        if run.start() not in flags:
+            pieces += [(text[place : run.start()], False), (run[0], True)]
+            place = run.end()
+    return [(piece, is_hidden) for piece, is_hidden in (*pieces, (text[place:], False)) if piece]
+
+
+def name_hidden(run: str) -> str:
+    """Name hidden characters: `U+200B`, `U+200B × 7`, several names, or the letters that tag characters spell."""
+    spelled = "".join(chr(ord(char) - 0xE0000) for char in run if 0xE0020 <= ord(char) < 0xE007F)
+    if spelled:
+        return f"hidden letters: {spelled}"
+    counts = Counter(f"U+{ord(char):04X}" for char in run)
+    return " ".join(name if many == 1 else f"{name} × {many}" for name, many in counts.items())
 
 
 def to_plain_letters(text: str) -> str:

@@ -25,7 +25,7 @@ from mcp_memory.language.words import base_terms, function_words_of
 from mcp_memory.longterm.attachments import typed_text
 from mcp_memory.longterm.turns import own_words, small_talk_kind, without_lead_in
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.sql import session_rows
+from mcp_memory.store.sql import session_rows, turn_rows
 from mcp_memory.store.sql.session_rows import NamingTurns, Place, SessionFilters
 from mcp_memory.suspicion.flags import flags_of
 
@@ -82,6 +82,17 @@ def list_conversations(
         ],
         cursor=f"{page[-1].place.last}-{page[-1].place.number}" if len(rows) > limit else None,
     )
+
+
+def titles_of(store: Store, space: str, sessions: Sequence[str]) -> dict[str, str]:
+    """Return the titles of the sessions that have turns, by name; the name itself for one without a title."""
+    numbers = store.read(space, session_rows.numbers_of, sessions)
+    names = names_of(store.read(space, session_rows.naming_turns, list(numbers.values())))
+    titles = {session: title for session, number in numbers.items() if (title := names[number].title)}
+    untitled = (session for session in numbers if session not in titles)
+    return titles | {
+        session: session for session in untitled if store.read(space, turn_rows.session_turns, session, limit=1)
+    }
 
 
 def _place(cursor: str) -> Place:

@@ -12,14 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 
-from mcp_memory.core.errors import NotFound
+from mcp_memory.core.errors import InvalidInput, NotFound
+from mcp_memory.core.text import day_in_words
 from mcp_memory.core.types import Atom, Fact, Kind, StatementKind
 from mcp_memory.language.words import fold
 from mcp_memory.longterm.names import USER, contains_name, entities_in
 from mcp_memory.longterm.row_text import ROW
 from mcp_memory.longterm.search.scenes import names_of
+from mcp_memory.longterm.statements import MAX_CHARS, explicit_atom
 from mcp_memory.longterm.verification.claims import Embed, check_claim
 from mcp_memory.longterm.verification.comparison import known_terms, share_of
 from mcp_memory.longterm.verification.own_words import is_near
@@ -63,6 +66,37 @@ def fact_still_stated(store: Store, space: str, text: str, older: Iterable[Atom]
         if (fold(fact.entity) == USER or is_named(fact.entity)) and is_named(fact.value):
             return fact
     return None
+
+
+def ending_of(old: Atom, begin: datetime | None, end: datetime | None, *, session: str, now: datetime) -> NewAtom:
+    """Return the event that a statement ended: on the day from `begin` to `end`, or now if they are None.
+
+    On the day on which the statement began, the event is at the end of that day, or now. Raises InvalidInput for a day
+    in the future, or before the statement began.
+    """
+    at = now if begin is None or end is None or end > now else begin
+    if begin is not None and end is not None and begin <= old.valid_from < end:
+        at = min(end, now)
+    if (begin is not None and begin > now) or at <= old.valid_from:
+        raise InvalidInput(
+            f"A statement can end from the day on which it began ({_day(old.valid_from)}) until today ({_day(now)}). "
+            "Nothing was changed."
+        )
+    event = explicit_atom(
+        f"Ended on {_day(at)}: {old.text}"[:MAX_CHARS],
+        kind="episodic",
+        session=session,
+        entity=None,
+        relation=None,
+        value=None,
+        supersedes=[old.id],
+        valid_from=at,
+    )
+    return replace(event, entities=old.entities, held=old.held)
+
+
+def _day(at: datetime) -> str:
+    return day_in_words(at.astimezone().date())
 
 
 def entities_of_correction(

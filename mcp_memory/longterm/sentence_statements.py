@@ -6,7 +6,7 @@ trailing "lol" are cut, a long sentence is cut at a clause, relative dates are f
 assistant's question is put before a short answer. A sentence that is unclear alone ("She is a nurse.") forms one
 statement with the sentence before it.
 
-The words of other people, questions, secrets, and text that resembles an attack are left out. Pure.
+The words of other people, questions, secrets, and paragraphs that resemble an attack are left out. Pure.
 """
 
 from __future__ import annotations
@@ -73,6 +73,7 @@ _READ = 4_000  # characters of a turn
 _FEW_TERMS = 6  # most terms of an answer that makes no sense without its question
 _FEWEST_TERMS = 2  # least terms of a sentence that makes sense alone
 _QUESTION_CHARS = 160
+_PARAGRAPH = re.compile(r"[^\n]+(?:\n[^\n]+)*")
 
 _pattern = partial(pattern_of, "mcp_memory.longterm", "words/sentences.txt")
 
@@ -99,17 +100,20 @@ class TurnSentence:
 def sentences_of(turn: Turn, before: Turn | None, *, before_is_held: bool = False) -> list[TurnSentence]:
     """Return the sentences of a user's turn that are their own words, in order; none if the turn is small talk.
 
+    A paragraph that reads like an attack was pasted, and so were the sentences around the one that gives it away.
     `before_is_held` means that the previous turn is quarantined.
     """
     content = turn.content[:_READ]
     if small_talk_kind(content, before) is not None:
         return []
     masked, own = own_part(content), own_words(content)
+    attacks = _attacks(content)
     own_sentences: list[TurnSentence] = []
     for start, end in sentences(masked):
         shown = masked[start:end]
         start, end = start + len(shown) - len(shown.lstrip()), start + len(shown.rstrip())
         is_own = 2 * shown.count(FILL) < len(shown) and content[start:end] in own
+        is_own = is_own and not any(first < end and start < last for first, last in attacks)
         if is_own and any(character.isalnum() for character in content[start:end]):
             reply_to = before if before is not None and before.role == "assistant" else None
             own_sentences.append(
@@ -123,6 +127,17 @@ def sentences_of(turn: Turn, before: Turn | None, *, before_is_held: bool = Fals
                 )
             )
     return own_sentences
+
+
+def _attacks(content: str) -> list[tuple[int, int]]:
+    """Return the spans of the paragraphs whose wording is that of an attack."""
+
+    def is_attack(text: str) -> bool:
+        return bool(flags_of([(text, "web")], meaning=False)[0])
+
+    if not is_attack(content):
+        return []
+    return [match.span() for match in _PARAGRAPH.finditer(content) if is_attack(match[0])]
 
 
 def in_context(turn_sentences: Sequence[TurnSentence]) -> list[SentenceInTurn]:

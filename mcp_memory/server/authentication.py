@@ -325,6 +325,8 @@ class TokenAuthenticator:
     Implements `ui.sessions.Authenticator`.
     """
 
+    remembered_seconds: int | None = None
+
     def __init__(self, credentials: Credentials) -> None:
         self._credentials = credentials
         self._wrong = wrong_tokens(credentials.memory)
@@ -351,6 +353,11 @@ class TokenAuthenticator:
 
     async def secret(self) -> bytes:
         return await self._credentials.secret()
+
+    def sign_ins(self) -> int:
+        return 0  # revoking a token ends its sessions
+
+    async def leave(self, proof: str, *, everywhere: bool = False) -> None: ...
 
 
 def _reader_of(client: ApiClient, proof: str) -> Reader:

@@ -22,6 +22,7 @@ from typing import Literal
 from mcp_memory.core.text import has_hidden_text, remove_hidden, to_plain_letters
 from mcp_memory.core.types import Source
 from mcp_memory.language import patterns_of
+from mcp_memory.language.sentences import sentences
 from mcp_memory.suspicion.disguises import messages_of, readings
 from mcp_memory.suspicion.injected_instructions import (
     instructions_in,
@@ -139,6 +140,13 @@ def without_orders(text: str) -> tuple[str, int]:
     suspicions = flags_of([(line, "tool") for line in lines])
     kept = [line for line, flags in zip(lines, suspicions, strict=True) if not flags]
     return "\n".join(kept), len(lines) - len(kept)
+
+
+def flagged_spans(text: str, *, meaning: bool) -> list[tuple[int, int]]:
+    """Return the spans of the sentences and lines of a text that have flags by themselves; `meaning` as in `flags`."""
+    spans = list(sentences(text))
+    judged = flags_of([(text[start:end], "tool") for start, end in spans], meaning=meaning)
+    return [span for span, flags in zip(spans, judged, strict=True) if flags]
 
 
 def without_flagged_lines(text: str) -> str:

@@ -12,20 +12,23 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from mcp_memory.core.errors import InvalidInput, NotFound, Refused
 from mcp_memory.core.rights import RIGHTS, Right
-from mcp_memory.core.text import one_line, plural
-from mcp_memory.core.types import Atom, Fact, StatementKind
-from mcp_memory.ui.components import Page, View, link, memory_text, note, part, section, undo_correction
+from mcp_memory.core.text import one_line, plural, remove_hidden
+from mcp_memory.core.types import Atom, Remembered, StatementKind
+from mcp_memory.ui import times
+from mcp_memory.ui.components import Page, View, link, memory_text, no_item, note, part, section, undo_correction
 from mcp_memory.ui.elements import Element, el
 from mcp_memory.ui.sessions import Reader
 
 if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
+    from mcp_memory.ui.exports import Exports
+    from mcp_memory.ui.pages.item import Correction
 
 
 CONFIRMATION = "done"
@@ -62,41 +65,43 @@ def confirmation(parameter: str | None, view: View) -> list[Element]:
     values = rest.split(".") if rest else []
     text = _confirmation_text(name, values)
     undo = None
-    if name == "stored" and len(values) > 1:
-        undo = undo_correction(view, values[0])
+    if name == "ended" or (name == "stored" and len(values) > 1):
+        undo = undo_correction(view, values[0]) if values else None
     return [note(text, kind="ok"), *([undo] if undo else [])] if text else []
 
 
 def _confirmation_text(name: str, values: Sequence[str]) -> str:
     """Return the text of a message; empty for an unknown message or unsuitable values."""
     match name, values:
-        case "stored", [id, *ended] if all(value[0] == "a" for value in values):
-            verb = "holds" if len(ended) == 1 else "hold"
-            return f"Stored as {id}." + (f" {', '.join(ended)} no longer {verb}." if ended else "")
-        case "known", [id, *_]:
-            return f"The memory had this already, as {id}. Nothing new was stored."
-        case "uncorrected", [id, *again] if again:
-            verb = "holds" if len(again) == 1 else "hold"
-            return f"The correction {id} is undone. {', '.join(again)} {verb} again."
+        case "stored", [_, *ended] if all(value[0] == "a" for value in values):
+            return "Stored. What was known before stays in the history." if ended else "Stored."
+        case "known", [_, *_]:
+            return "The memory has this already. Nothing was changed."
+        case "ended", [event] if event[0] == "a":
+            return "It ended. It stays in the history."
+        case "uncorrected", [_, *again] if again:
+            return "Undone: this is true again."
         case "back", _:
             return f"Brought back: {_count_kinds(values)}."
         case "erased", _:
             return f"Erased for good: {_count_kinds(values)}."
-        case (("forgotten" | "released" | "kept" | "restored"), [number, *_]) if number.isdecimal():
+        case (("forgotten" | "released" | "kept" | "waiting" | "restored"), [number, *_]) if number.isdecimal():
             return _count_text(name, int(number))
         case _:
             return _TEXTS.get(name, "")
 
 
-def _count_text(name: Literal["forgotten", "released", "kept", "restored"], number: int) -> str:
+def _count_text(name: Literal["forgotten", "released", "kept", "waiting", "restored"], number: int) -> str:
     them = "it" if number == 1 else "them"
     match name:
         case "forgotten":
             return f"{plural(number, 'item was', 'items were')} forgotten. You can bring {them} back."
         case "released":
-            return f"{plural(number, 'item was', 'items were')} released. Recall may bring {them} now."
+            return f"{plural(number, 'item was', 'items were')} released. Agents may be told of {them} now."
         case "kept":
-            return f"{plural(number, 'item stays', 'items stay')} in quarantine."
+            return f"{plural(number, 'item is', 'items are')} kept out. No agent is told of {them}."
+        case "waiting":
+            return f"{plural(number, 'item waits', 'items wait')} for your decision again."
         case "restored":
             return f"Version {number:,} is the current one again."
 
@@ -108,6 +113,10 @@ def _count_kinds(values: Sequence[str]) -> str:
     return ", ".join(plural(many, noun) for many, noun in zip(numbers, nouns, strict=False) if many) or "nothing"
 
 
+_BLANK = "Nothing was stored: the text was empty. If nothing is true instead, say that it ended."
+_NO_VALUE = "Your text no longer has the value that is known. Write the new one; leave it empty if there is none."
+_STALE = "This changed after you had opened it. Your text is not stored yet: save it if it is still right."
+_SENTENCES = re.compile(r"[\n.!?;]\s")  # within what replaces a value: it is more than a value
 PURGE_WORD = "PURGE"
 _PATH = re.compile(r"/(?![/\\])[^\x00-\x20\x7f\\]*")
 _MAX_DAYS = 36_500
@@ -125,6 +134,7 @@ class Call:
 
     memory: Memory
     reader: Reader
+    exports: Exports | None = None
     form: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def text(self, name: str, default: str = "") -> str:
@@ -185,45 +195,107 @@ async def _remember(call: Call) -> str | Page:
     text, kind = call.text("text"), cast("StatementKind | None", call.text("kind") or None)
     if kind is not None and kind not in get_args(StatementKind):
         raise _not_one_of("kind", get_args(StatementKind))
-    ids, fact = call.ids("supersedes"), dict[str, str]()
-    older = await call.memory.statements_by_id(ids)
-    fact_before = next((atom.fact for atom in older if atom.fact), None)
-    if fact_before is not None and "value" in call.form:
-        value = call.text("value")
-        if value and value != fact_before.value:
-            fact = {"entity": fact_before.entity, "relation": fact_before.relation, "value": value}
-        elif text and "asked" not in call.form and not await call.memory.still_stated(text, supersedes=ids):
-            return _ask_value(call, older[0], fact_before)
-    is_owner = call.reader.allows("admin")  # a reader with the right write may be an agent
-    stored = await call.memory.remember(
-        text, kind=kind, supersedes=ids, valid_from=_since(call, older), source="user", typed=is_owner, **fact
-    )
+    if ids := call.ids("supersedes"):
+        return await _correct(call, ids[0], text)
+    stored = await call.memory.remember(text, kind=kind, source="user", typed=_is_typed(call))
+    return _stored(stored)
+
+
+def _is_typed(call: Call) -> bool:
+    """Return whether the reader is a person: one with the right write may be an agent."""
+    return call.reader.allows("admin")
+
+
+def _stored(stored: Remembered) -> str:
     id, ended = stored.atom.id, [atom.id for atom in stored.replaced]
-    return (
-        confirmation_address(f"/{id}", "known", id)
-        if stored.duplicate
-        else confirmation_address(f"/{id}", "stored", id, *ended)
-    )
+    return confirmation_address(f"/{id}", *(("known", id) if stored.duplicate else ("stored", id, *ended)))
 
 
-def _ask_value(call: Call, atom: Atom, fact: Fact) -> Page:
-    from mcp_memory.ui.pages.item import ask_value
+async def _correct(call: Call, id: str, text: str) -> str | Page:
+    """Replace a statement; return the form again, with what was written, if that cannot be stored as it is."""
+    from mcp_memory.ui.pages.item import Correction, show_statement
 
-    kind = cast("StatementKind", call.text("kind") or atom.kind)
-    when, day = call.text("when"), call.text("valid_from")
-    return ask_value(call.view, atom, fact, text=call.text("text"), kind=kind, when=when, day=day)
+    draft = Correction(text=text, note="", is_never=call.text("when") == "never", day=call.text("valid_from"))
+    old = next(iter(await call.memory.statements_by_id([id])), None)
+    if old is None or old.valid_to is not None:
+        return await _show_newest(call, id, draft)
+    if not text:
+        return await show_statement(call.view, id, replace(draft, text=old.text, note=_BLANK))
+    value = await _new_value(call, old, text)
+    if value is None:
+        return await show_statement(call.view, id, replace(draft, note=_NO_VALUE, asks_value=True))
+    fact = {"entity": old.fact.entity, "relation": old.fact.relation, "value": value} if old.fact and value else {}
+    try:
+        stored = await call.memory.remember(
+            text,
+            kind="promise" if old.label == "promise" else None,
+            supersedes=[id],
+            valid_from=_since(call, old),
+            source="user",
+            typed=_is_typed(call),
+            **fact,
+        )
+    except (InvalidInput, NotFound) as error:
+        now = await call.memory.statements_by_id([id])
+        if now and now[0].valid_to is None:
+            return await show_statement(call.view, id, replace(draft, note=remove_hidden(str(error))))
+        return await _show_newest(call, id, draft)
+    return _stored(stored)
 
 
-def _since(call: Call, older: Sequence[Atom]) -> str | None:
-    """Return the time from which a correction is valid, None for the default of `remember`.
+async def _show_newest(call: Call, id: str, draft: Correction) -> Page:
+    """Return the page of the statement that has replaced another, with a correction of the other in its form."""
+    from mcp_memory.ui.pages.forgetting import forgotten_item
+    from mcp_memory.ui.pages.item import show_statement
 
-    It is the given day or, if the corrected statements were never true, their earliest start.
+    if gone := await call.memory.tombstone_over(id):
+        page = await forgotten_item(call.view, id, gone)
+        kept = memory_text(draft.text, tag="blockquote")
+        return replace(page, body=(*page.body, section("Your text, which is not stored", kept)))
+    old = next(iter(await call.memory.statements_by_id([id])), None)
+    if old is None:
+        raise no_item(id)
+    newest = [old, *(await call.memory.why(id)).replaced_by][-1]
+    return await show_statement(call.view, newest.id, replace(draft, note=_STALE, was=old))
+
+
+async def _new_value(call: Call, old: Atom, text: str) -> str | None:
+    """Return the value that the statement's fact has after a correction; empty if the correction decides by its words.
+
+    None if it has to be asked: the text no longer states the old value, and what replaces it is not clear.
     """
-    if day := call.text("valid_from"):
-        return day
-    if older and call.text("when") == "never":
-        return min(atom.valid_from for atom in older).isoformat()
+    if old.fact is None:
+        return ""
+    if "value" in call.form:
+        return call.text("value")
+    if await call.memory.still_stated(text, supersedes=[old.id]):
+        return ""
+    return replacement(remove_hidden(old.text), old.fact.value, text)
+
+
+def replacement(old: str, value: str, new: str) -> str | None:
+    """Return what stands in the place of `value` in a text that is otherwise the same; None if it differs elsewhere."""
+    for match in re.finditer(rf"(?<!\w){re.escape(value)}(?!\w)", old, re.IGNORECASE):
+        before, after = old[: match.start()], old[match.end() :]
+        middle = new[len(before) : len(new) - len(after)].strip()
+        if new == f"{before}{middle}{after}" and middle and not _SENTENCES.search(middle):
+            return middle.rstrip(".")
     return None
+
+
+def _since(call: Call, old: Atom) -> str | None:
+    """Return the time from which a correction is valid: the start of what was never true, the given day, or now."""
+    if call.text("when") == "never":
+        return old.valid_from.isoformat()
+    today = times.local(call.memory.now()).date().isoformat()
+    return None if (day := call.text("valid_from")) == today else day or None
+
+
+async def _end(call: Call) -> str:
+    id, on = call.text("id"), call.text("on")
+    is_today = on == times.local(call.memory.now()).date().isoformat()
+    event = await call.memory.end_statement(id, on=None if is_today or not on else on)
+    return confirmation_address(f"/{id}", "ended", event.atom.id)
 
 
 async def _undo_correction(call: Call) -> str:
@@ -259,8 +331,10 @@ async def _review(call: Call) -> str:
     match call.text("verdict"):
         case "released" | "kept" as verdict:
             done = await call.memory.review(call.ids("ids"), verdict)
+        case "waiting" as verdict:
+            done = await call.memory.review(call.ids("ids"), None)
         case _:
-            raise _not_one_of("verdict", ("released", "kept"))
+            raise _not_one_of("verdict", ("released", "kept", "waiting"))
     return confirmation_address(call.back("/review"), verdict, len(done))
 
 
@@ -274,6 +348,8 @@ async def _purge(call: Call) -> str:
         id for tombstone in await call.memory.purgeable() if tombstone.id in tombstones for id in tombstone.ids
     ]
     await call.memory.purge(tombstones)
+    if call.exports is not None:
+        await call.exports.discard(call.memory)
     return confirmation_address(call.back("/home"), "erased", *_kinds(purged_ids))
 
 
@@ -313,6 +389,13 @@ async def _backup(call: Call) -> str:
     return confirmation_address(call.back("/home"), "copied")
 
 
+async def _export(call: Call) -> str:
+    if call.exports is None:
+        raise Refused("This server makes no exports for pages. Run on it: mcp-memory export")
+    call.exports.start(call.memory)
+    return call.back("/home")
+
+
 async def _revoke_token(call: Call) -> str:
     await call.memory.revoke_token(call.text("which"))
     return confirmation_address(call.back("/home"), "revoked")
@@ -347,6 +430,7 @@ class _Action:
 
 _ACTIONS = {
     "remember": _Action(_remember, "write"),
+    "end": _Action(_end),
     "undo_correction": _Action(_undo_correction),
     "forget": _Action(_forget),
     "undo": _Action(_undo),
@@ -358,6 +442,7 @@ _ACTIONS = {
     "resume": _Action(_resume),
     "purge": _Action(_purge, is_of_owner=True),
     "backup": _Action(_backup, is_of_owner=True),
+    "export": _Action(_export, is_of_owner=True),
     "revoke_token": _Action(_revoke_token, is_of_owner=True),
     "create_token": _Action(_create_token, is_of_owner=True),
 }

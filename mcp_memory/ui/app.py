@@ -4,31 +4,29 @@
     /BASE/.static/…      style sheet and scripts                    /BASE/SPACE/…       the pages of a space (`pages`)
     /BASE/SPACE/do/…     actions, posted by forms (`actions`)       /BASE/SPACE/events  changes (`responses.Streams`)
     /BASE/SPACE/download/r-…   a tool result as a file              /BASE/SPACE/go      redirects to another space
+    /BASE/SPACE/download/export   the last export (`exports`)
 
 A request is refused if its host is not ours, if it changes something and does not come from one of our pages, or if it
 has no session (`sessions`). A page is HTML, or its trees with `Accept: application/json`. Our errors are pages with
 their text; any other exception is a bug: it is logged, and its page shows no details.
 
-`mcp-memory ui` serves on loopback at a path that cannot be guessed: browsers send cookies to all ports of a host, so
-the random path keeps the session's cookie from other programs that listen on this machine.
+The page that takes a key keeps the address that was asked for, and the reader goes on to it.
 """
 
 from __future__ import annotations
 
 import logging
 import re
-import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
-from urllib.parse import quote, unquote
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 import anyio
 import anyio.to_thread
-from anyio.abc import TaskStatus
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import (
@@ -41,9 +39,7 @@ from starlette.responses import (
 )
 from starlette.routing import Mount
 
-from mcp_memory.core import audit
 from mcp_memory.core.audit import ids_in, local_user
-from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import (
     EmbeddingFailed,
     InvalidInput,
@@ -53,15 +49,13 @@ from mcp_memory.core.errors import (
     Refused,
     StoreUnavailable,
 )
-from mcp_memory.core.logs import set_up
 from mcp_memory.core.requests import Request as MeasuredRequest
 from mcp_memory.core.requests import measured
 from mcp_memory.core.secrets.masking import mask
-from mcp_memory.service.http_server import address_of, listen, run_http
-from mcp_memory.service.shared_memory import SharedMemory
 from mcp_memory.ui import actions
-from mcp_memory.ui.components import Page, View, link, note
+from mcp_memory.ui.components import Page, View, address, link, note
 from mcp_memory.ui.elements import el, tree
+from mcp_memory.ui.exports import Exports
 from mcp_memory.ui.frame import ENTRY_TITLE, document, entry_page, frame_page, plain_page
 from mcp_memory.ui.pages import ADDRESSES, page_at
 from mcp_memory.ui.responses import (
@@ -70,11 +64,12 @@ from mcp_memory.ui.responses import (
     add_security_headers,
     attachment,
     check_origin,
+    download,
     is_host,
     read_form,
     static_file,
 )
-from mcp_memory.ui.sessions import Authenticator, OneTimeKeys, Reader, Session, Sessions, TooManyKeys
+from mcp_memory.ui.sessions import IDLE_SECONDS, Authenticator, Reader, Session, Sessions, TooManyKeys
 from mcp_memory.ui.times import ZONE_COOKIE, in_zone
 
 if TYPE_CHECKING:
@@ -98,9 +93,14 @@ _FAILED = "That did not work"
 _BUG = "Internal error. Its traceback is in the log of the process."
 _NO_PAGE = "There is no page here."
 _NOT_ALLOWED = "That cannot be done at this address."
-_ENDED = "Your session has ended, or was never opened. Open the memory again."
-_WRONG_KEY = "That key is wrong, was used before, or is older than a minute. Start mcp-memory ui again for a new one."
+_ENDED = "You are not signed in here, or no longer."
+_WRONG_KEY = "That key is wrong, was used before, or is older than a minute. Run mcp-memory ui again for a new one."
 _WRONG_TOKEN = "That token is wrong, has ended, or opens no space."
+_NOT_PAGES = frozenset(("do", "download", "events", "go"))
+_ONLY_HERE = re.compile(r"/(?:[atx]?\d|r-|forget|do/)")
+"""Addresses that mean something else, or nothing, in another space."""
+_OF_A_SPACE = frozenset(("cursor", "start", "from", "char", "check", "for", actions.CONFIRMATION))
+"""Parameters of addresses, likewise."""
 _SEPARATORS = re.compile(r"[./?=&]")
 
 
@@ -148,10 +148,12 @@ class Interface:
         self._has_tokens = has_tokens
         self._known: Sessions | None = None
         self._streams = Streams()
+        self._exports = Exports(self._streams.announce)
         self._is_loaded = False
 
     def stop(self) -> None:
-        """End the event streams, so that the server can stop."""
+        """End event streams and exports, so that the server can stop."""
+        self._exports.stop()
         self._streams.stop()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -212,25 +214,29 @@ class Interface:
         opened = await self._session(request)
         return self._key_page() if opened is None else RedirectResponse(self._home(opened[1].space), 303)
 
-    def _key_page(self, message: str | None = None, *, status: int = 200, **headers: str) -> Response:
-        body = entry_page("/.enter", message, has_tokens=self._has_tokens)
+    def _key_page(
+        self, message: str | None = None, *, status: int = 200, to: str | None = None, **headers: str
+    ) -> Response:
+        """Return the page that takes a key. `to` is the address below the base to which its reader wants to go."""
+        body = entry_page(address("/.enter", to=to), message, has_tokens=self._has_tokens)
         response = self._document(body, title=ENTRY_TITLE, status=status)
         response.headers.update(headers)
         return response
 
     async def _enter(self, request: Request) -> Response:
-        form = await read_form(request)
-        address = request.client.host if request.client else ""
+        form, to = await read_form(request), actions.own_path(request.query_params.get("to", ""))
+        client = request.client.host if request.client else ""
         try:
-            reader = await self._authenticator.authenticate(form.get("key", "").strip(), address)
+            reader = await self._authenticator.authenticate(form.get("key", "").strip(), client)
         except TooManyKeys as many:
             wait = {"Retry-After": str(many.seconds)}
-            return self._key_page(f"Too many wrong keys. Try again in {many.seconds} s.", status=429, **wait)
+            return self._key_page(f"Too many wrong keys. Try again in {many.seconds} s.", status=429, to=to, **wait)
         except McpMemoryError as error:
-            return self._key_page(await _mask_error(error), status=_status_of(error))
+            return self._key_page(await _mask_error(error), status=_status_of(error), to=to)
         if reader is None:
-            return self._key_page(_WRONG_TOKEN if self._has_tokens else _WRONG_KEY, status=403)
-        response = RedirectResponse(self._home(reader.space), 303)
+            return self._key_page(_WRONG_TOKEN if self._has_tokens else _WRONG_KEY, status=403, to=to)
+        is_seen = to is not None and reader.may_see(unquote(to.split("/")[1]))
+        response = RedirectResponse(f"{self._base}{to}" if is_seen else self._home(reader.space), 303)
         sessions, is_secure = await self._sessions(), request.headers.get("origin", "").startswith("https:")
         self._set_cookie(response, sessions.start(reader, now=await self._now(), secure=is_secure), sessions)
         return response
@@ -240,6 +246,7 @@ class Interface:
             COOKIE,
             sessions.cookie(session),
             path=f"{self._base}/",
+            max_age=self._authenticator.remembered_seconds,
             httponly=True,
             samesite="strict",
             secure=session.secure,
@@ -250,7 +257,8 @@ class Interface:
 
     async def _sessions(self) -> Sessions:
         if self._known is None:
-            self._known = Sessions(await self._authenticator.secret())
+            idle = self._authenticator.remembered_seconds or IDLE_SECONDS
+            self._known = Sessions(await self._authenticator.secret(), idle_seconds=idle)
         return self._known
 
     async def _now(self) -> float:
@@ -289,7 +297,9 @@ class Interface:
         if opened is None:
             if "application/json" in request.headers.get("accept", ""):
                 return JSONResponse({"error": _ENDED}, 401)
-            return self._key_page(_ENDED, status=401)
+            is_page = request.method != "POST" and path.split("/")[1] not in _NOT_PAGES
+            query = f"?{request.url.query}" if is_page and request.url.query else ""
+            return self._key_page(_ENDED, status=401, to=f"/{quote(space, safe='')}{path if is_page else '/'}{query}")
         session, reader = opened
         if not reader.may_see(space):
             raise Rejected(404, _NO_PAGE)
@@ -342,7 +352,13 @@ class Interface:
                 space = visit.request.query_params.get("space", "")
                 if not space or not visit.reader.may_see(space):
                     raise Rejected(404, _NO_PAGE)
-                return RedirectResponse(self._home(space), 303)
+                return RedirectResponse(f"{self._home(space).rstrip('/')}{await self._same_page(visit, space)}", 303)
+            case "download", "export":
+                exports = self._exports_for(visit.reader, visit.memory)
+                file = exports and (await exports.state(visit.memory)).file
+                if not file:
+                    raise NotFound("There is no export to download. Make one under Upkeep.")
+                return download(file.path, f"mcp-memory-{visit.memory.space}-{file.path.name}")
             case "download", id:
                 ref, data = await visit.memory.ref(unquote(id))
                 return attachment(data, f"{ref.id}.txt")
@@ -355,10 +371,39 @@ class Interface:
                 done = actions.confirmation(visit.request.query_params.get(actions.CONFIRMATION), self._view(visit))
                 return await self._page(visit, replace(page, body=(*done, *page.body)))
 
+    async def _same_page(self, visit: _Visit, space: str) -> str:
+        """Return the address in another space of the page that the reader came from; `/` if there is none.
+
+        Rows are numbered in each space, so an id means another row there.
+        """
+        here = self._home(visit.memory.space).rstrip("/")
+        came = urlsplit(visit.request.headers.get("referer", ""))
+        path = came.path.removeprefix(here)
+        if path == came.path or not actions.own_path(path) or _ONLY_HERE.match(path):
+            return "/"
+        kept = {name: value for name, value in parse_qsl(came.query) if name not in _OF_A_SPACE}
+        same = address(path, **kept)
+        try:
+            await page_at(same, replace(self._view(visit), memory=visit.memory.in_space(space)))
+        except McpMemoryError:
+            return "/"
+        return same
+
     def _view(self, visit: _Visit) -> View:
         reader = visit.reader
         form_token = visit.form_token if reader.allows("write") else ""
-        return View(memory=visit.memory, right=reader.right, form_token=form_token, is_owner=reader.is_owner)
+        return View(
+            memory=visit.memory,
+            right=reader.right,
+            form_token=form_token,
+            is_owner=reader.is_owner,
+            sign_ins=self._authenticator.sign_ins(),
+            exports=self._exports_for(reader, visit.memory),
+        )
+
+    def _exports_for(self, reader: Reader, memory: Memory) -> Exports | None:
+        """Return the exports for the owner, if the next request reaches the files of this process or its home."""
+        return self._exports if reader.is_owner and (self._host is not None or memory.has_files) else None
 
     async def _page(self, visit: _Visit, page: Page, status: int = 200) -> Response:
         if visit.wants_json:
@@ -383,7 +428,7 @@ class Interface:
         if visit.wants_json:
             return JSONResponse({"error": text}, status)
         title = "Not found" if status == 404 else _FAILED
-        way = el("p", link(back, "Back to where you were") if back else link("/", "Back to the memory"))
+        way = el("p", link(back, "Back to where you were") if back else link("/search", "Search the memory"))
         return await self._page(visit, Page(title=title, body=(note(text, kind="bad"), way)), status)
 
     def _events(self, visit: _Visit) -> Response:
@@ -404,12 +449,14 @@ class Interface:
         if not sessions.is_form_token(visit.session, form.get("form_token", "")):
             measure.outcome = "rejected"
             return await self._error(visit, 403, "This form has expired. Go back, load the page again and repeat.")
-        if name == "leave":
+        if name in ("leave", "leave_everywhere"):
             sessions.end(visit.session)
+            await self._authenticator.leave(visit.session.proof, everywhere=name == "leave_everywhere")
             response = RedirectResponse(f"{self._base}/", 303)
             response.delete_cookie(COOKIE, path=f"{self._base}/", httponly=True, samesite="strict")
             return response
-        call = actions.Call(memory=visit.memory, reader=visit.reader, form=form)
+        exports = self._exports_for(visit.reader, visit.memory)
+        call = actions.Call(memory=visit.memory, reader=visit.reader, form=form, exports=exports)
         try:
             done = await actions.run(unquote(name), call)
         except McpMemoryError as error:
@@ -440,41 +487,3 @@ async def warm_up(memory: Memory) -> None:
     await anyio.to_thread.run_sync(_import_pages)
     with suppress(McpMemoryError):
         await memory.explain("warm up", limit=1)
-
-
-if TYPE_CHECKING:
-    from mcp_memory.service.memory import Memory
-LOCAL_HOST = "127.0.0.1"
-_BYTES = 16
-
-
-def serve_ui(settings: Settings, *, port: int, show: Callable[[str], None]) -> None:
-    """Serve the pages until a signal arrives; `show` gets the address with its key. Port 0 chooses a free port.
-
-    Raises Refused for a port in use, and the errors of opening the memory.
-    """
-    set_up(level=settings.log_level, form=settings.log_format, contents=settings.log_contents)
-    audit.set_up(settings.audit_log)
-    anyio.run(_serve, settings, port, show)
-
-
-async def _serve(settings: Settings, port: int, show: Callable[[str], None]) -> None:
-    with listen(LOCAL_HOST, port) as listener:
-        address, base = address_of(LOCAL_HOST, listener), f"/{secrets.token_urlsafe(_BYTES)}"
-        keys = OneTimeKeys(Reader(space=settings.space, is_owner=True))
-        quiet = settings.model_copy(update={"distil": False})  # viewing a memory must not start a model
-        memory = SharedMemory(quiet, alongside=_warm, what="ui")
-        interface = Interface(memory.get, keys, base=base, host=address.removeprefix("http://"))
-        async with memory.hold():
-            await memory.get()
-            await run_http(
-                ui_app(interface),
-                listener,
-                started=lambda: show(f"{address}{base}/#{keys.new()}"),
-                stopping=interface.stop,
-            )
-
-
-async def _warm(memory: Memory, *, task_status: TaskStatus[None]) -> None:
-    task_status.started()
-    await warm_up(memory)

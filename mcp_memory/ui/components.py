@@ -11,9 +11,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
+from mcp_memory.core.errors import NotFound
 from mcp_memory.core.rights import Right, includes
-from mcp_memory.core.text import plural, remove_hidden
-from mcp_memory.core.types import ATTRIBUTION, Atom, Kind, MentionedEntity, Role, Source, StatementKind, Turn
+from mcp_memory.core.text import name_hidden, one_line, plural, remove_hidden, split_hidden
+from mcp_memory.core.types import ATTRIBUTION, Atom, Fact, Kind, MentionedEntity, Role, Source, StatementKind, Turn
+from mcp_memory.longterm.names import USER
 from mcp_memory.ui.elements import Element, Node, el
 from mcp_memory.ui.times import day_of as day_of
 from mcp_memory.ui.times import day_text as day_text
@@ -22,6 +24,7 @@ from mcp_memory.ui.times import time_span as time_span
 
 if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
+    from mcp_memory.ui.exports import Exports
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +32,8 @@ class View:
     """A request for a page: the memory, the parts of the address and its query, and the reader's rights.
 
     `form_token` is empty if nothing can be changed, as in the App: pages then have no forms that change anything.
-    If `is_owner`, the reader owns this machine, so pages may name other spaces, tokens and folders.
+    If `is_owner`, the reader owns this machine, so pages may name other spaces, tokens and folders. `sign_ins` is the
+    number of browsers of this machine that are signed in, 0 if they are not counted.
     """
 
     memory: Memory
@@ -38,6 +42,9 @@ class View:
     right: Right = "admin"
     form_token: str = ""
     is_owner: bool = False
+    sign_ins: int = 0
+    exports: Exports | None = None
+    """The exports that can be started and downloaded; None if none can be."""
 
     def may(self, right: Right) -> bool:
         """Return whether the reader may make changes that need this right."""
@@ -62,13 +69,21 @@ ROLE_NAMES: Mapping[Role, str] = {
 }
 KIND_NAMES: Mapping[Kind, str] = {"persona": "about the person", "episodic": "event", "instruction": "rule"}
 KIND_EXPLANATIONS: Mapping[StatementKind, str] = {
-    "persona": "about the person: what lasts (persona)",
-    "episodic": "event: what happened (episodic)",
-    "instruction": "rule: how agents should work (instruction)",
-    "promise": "promise: what to tell you when something comes up (promise)",
+    "persona": "about the person: what lasts",
+    "episodic": "event: what happened",
+    "instruction": "rule: how agents should work",
+    "promise": "promise: what to tell you when something comes up",
 }
+TURNS_AROUND = 3
+"""Turns that are shown before and after a turn."""
+_MAX_HIDDEN = 300  # characters that name a run of hidden characters
 ENDED = "no longer true"
 """Mark of a statement that has ended."""
+
+
+def no_item(id: str) -> NotFound:
+    """Return the error for an id that nothing has."""
+    return NotFound(f"Nothing has the number {id} in this memory.")
 
 
 # --- addresses ----------------------------------------------------------------------------------
@@ -115,19 +130,51 @@ def mark_spans(text: str, spans: Sequence[tuple[int, int]], *, around: int | Non
 
 
 def quote_turn(
-    turn: Turn, spans: Sequence[tuple[int, int]], *, around: int | None = 200, of: str | None = None
+    turn: Turn,
+    spans: Sequence[tuple[int, int]],
+    *,
+    around: int | None = 200,
+    of: str | None = None,
+    title: str | None = None,
 ) -> Element:
-    """Return the words of a turn as evidence, with the speaker, the time, and the quoted spans marked.
+    """Return the words of a turn as evidence, with the quoted spans marked, the speaker, the time and the conversation.
 
-    `of` is the statement that is based on them; the page of the turn then marks the same words.
+    `of` is the statement that is based on them; the page of the turn, to which the time leads, then marks the same
+    words. `title` is the title of the conversation.
     """
-    to_turn = link(f"/{turn.id}", turn.id, **({"for": of} if of else {}))
+    to_turn = link(f"/{turn.id}", moment(turn.said_at), **({"for": of} if of else {}))
+    where = [" · ", conversation_link(turn, title)] if title else None
     return el(
         "figure",
         el("blockquote", mark_spans(turn.content, spans, around=around), dir="auto"),
-        el("figcaption", to_turn, " · ", speaker(turn), " · ", moment(turn.said_at)),
+        el("figcaption", speaker(turn), " · ", to_turn, where),
         class_="quote",
     )
+
+
+def conversation_link(turn: Turn, title: str) -> Element:
+    """Return a link to the conversation of a turn, a little before the turn."""
+    start = max(0, turn.position - TURNS_AROUND)
+    return link(f"/session/{part(turn.session)}", memory_text(title), start=start or None)
+
+
+def relation_words(relation: str) -> str:
+    """Return a relation as people read it: `takes for blood pressure` for `takes_for_blood_pressure`."""
+    return remove_hidden(relation).replace("_", " ")
+
+
+def fact_words(fact: Fact) -> Element:
+    """Return a fact in a line: who or what, the relation, the value."""
+    entity = "you" if fact.entity == USER else fact.entity
+    return memory_text(f"{entity} · {relation_words(fact.relation)} · {fact.value}")
+
+
+def reveal(text: str) -> list[Node]:
+    """Return a text of the memory with its hidden characters named in their places, as in `[U+200B]`."""
+    return [
+        el("code", f"[{one_line(name_hidden(piece), _MAX_HIDDEN)}]", class_="masked") if is_hidden else piece
+        for piece, is_hidden in split_hidden(text)
+    ]
 
 
 def speaker(turn: Turn) -> Node:
@@ -162,6 +209,18 @@ def card(*children: Any, tag: str = "article", class_: str = "") -> Element:
 def columns(*children: Any) -> Element:
     """Return boxes in columns, or below each other on narrow screens."""
     return el("div", *children, class_="columns")
+
+
+def wide_columns(main: Iterable[Any], side: Iterable[Any]) -> Element:
+    """Return a wide column and a narrower one beside it, or below it where there is no room; one if one is empty."""
+    full = [box for box in (el("div", main), el("div", side)) if box.children]
+    return el("div", full, class_="columns wide-first" if len(full) == 2 else None)
+
+
+def dated_row(said: Any, *meta: Any, when: Any) -> Element:
+    """Return a row of a list: what was said, a line about it if `meta` is not empty, and `when` at the right."""
+    parts = [part for part in meta if part is not None]
+    return el("div", el("div", said), when, line(*parts) if parts else None, class_="dated")
 
 
 def line(*children: Any) -> Element:

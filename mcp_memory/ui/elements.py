@@ -25,8 +25,8 @@ _VOID = frozenset(("br", "hr", "input", "wbr"))
 _OF_HTML = """
     abbr action autocomplete autofocus checked cite class cols colspan datetime dir disabled download enctype for form
     headers hidden high href id inputmode lang list low max maxlength method min minlength multiple name open optimum
-    pattern placeholder readonly rel required role rowspan rows scope selected size span spellcheck start step
-    tabindex title translate type value
+    pattern placeholder popover popovertarget readonly rel required role rowspan rows scope selected size span
+    spellcheck start step tabindex title translate type value
 """
 _OF_SVG = """
     cx cy d dominant-baseline dx dy fill height marker-end markerHeight markerWidth orient points preserveAspectRatio

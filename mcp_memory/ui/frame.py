@@ -20,13 +20,28 @@ PLACES = (
     ("memory", "Memory", "/memory"),
     ("people", "People", "/people"),
     ("conversations", "Conversations", "/conversations"),
+    ("live", "Agents", "/live"),
     ("tasks", "Tasks", "/tasks"),
-    ("review", "Review", "/review"),
     ("savings", "Savings", "/savings"),
-    ("live", "Live", "/live"),
+    ("review", "Review", "/review"),
     ("home", "Upkeep", "/home"),
 )
 """The navigation: what `Page.here` calls an entry, its text and its address."""
+_GROUP_STARTS = frozenset(("live", "review"))
+_ICONS = {
+    "today": "M2.5 4h11v9.5h-11zM2.5 7h11M5.5 2.5v3M10.5 2.5v3",
+    "memory": "M3 3.5c2-.8 4-.5 5 .5 1-1 3-1.3 5-.5v9c-2-.8-4-.5-5 .5-1-1-3-1.3-5-.5zM8 4v9",
+    "people": "M8 8a2.7 2.7 0 1 0 0-5.4A2.7 2.7 0 0 0 8 8zM2.8 13.5c.6-2.6 2.6-4 5.2-4s4.6 1.4 5.2 4",
+    "map": "M5 5.5 10.5 4M4.5 6l3 5M11 5.5l-2 5.5M3 5a1.5 1.5 0 1 0 3 0 1.5 1.5 0 1 0-3 0M10.5 3.8a1.5 1.5 0 1 0 3 0 "
+    "1.5 1.5 0 1 0-3 0M6.7 12.3a1.5 1.5 0 1 0 3 0 1.5 1.5 0 1 0-3 0",
+    "conversations": "M2.5 3.5h11v7.5H7.6l-3.1 2.5V11h-2z",
+    "live": "M2 8h2.6L6.3 3.5l3.2 9L11.3 8H14",
+    "tasks": "m2.5 4.6 1.2 1.2 2.3-2.4M8.5 4.8h5M2.5 10.8 3.7 12 6 9.6M8.5 11h5",
+    "savings": "M3.5 13.5V9M8 13.5v-8M12.5 13.5v-11",
+    "review": "m8 2.2 5 1.8v4c0 3-2.2 5-5 6-2.8-1-5-3-5-6V4zM5.8 8l1.6 1.6 2.9-3",
+    "home": "M2.5 5h5.7M12 5h1.5M2.5 11H4M7.8 11h5.7M10.1 3.3v3.4M5.9 9.3v3.4",
+}
+"""The shape of the picture beside each entry of the navigation, in a square of 16."""
 _KEYS = (
     ("/", "search"),
     ("j", "next row of a list"),
@@ -71,13 +86,9 @@ def frame_page(page: Page, *, space: str, spaces: Sequence[str], form_token: str
         el(
             "header",
             el("a", NAME, href="/", class_="name"),
-            el(
-                "nav",
-                el("ul", (_navigation_entry(text, path, is_here=name == page.here) for name, text, path in PLACES)),
-                aria_label="Pages",
-            ),
             _search(query),
-            _switch(space, spaces),
+            el("button", "Menu", popovertarget="menu", class_="open-menu"),
+            el("div", _navigation(page.here), _switch(space, spaces), id="menu", popover="auto"),
             class_="frame",
         ),
         el("main", el("h1", page.title, dir="auto"), page.body, id="main", tabindex="-1"),
@@ -86,8 +97,18 @@ def frame_page(page: Page, *, space: str, spaces: Sequence[str], form_token: str
     ]
 
 
-def _navigation_entry(text: str, path: str, *, is_here: bool) -> Element:
-    return el("li", el("a", text, href=path, aria_current="page" if is_here else None))
+def _navigation(here: str) -> Element:
+    return el(
+        "nav",
+        el("ul", (_navigation_entry(name, text, path, is_here=name == here) for name, text, path in PLACES)),
+        aria_label="Pages",
+    )
+
+
+def _navigation_entry(name: str, text: str, path: str, *, is_here: bool) -> Element:
+    icon = el("svg", el("path", d=_ICONS[name]), viewBox="0 0 16 16", width=16, height=16, aria_hidden="true")
+    entry = el("a", icon, text, href=path, aria_current="page" if is_here else None)
+    return el("li", entry, class_="group" if name in _GROUP_STARTS else None)
 
 
 def _search(query: str) -> Element:

@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
 import anyio
 import anyio.to_thread
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import FileResponse, Response
 
 from mcp_memory.core.errors import McpMemoryError
 
@@ -42,6 +43,7 @@ _HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), microphone=(), geolocation=(), clipboard-read=()",
 }
+_SANDBOX = {"Content-Security-Policy": "sandbox; default-src 'none'"}
 _STATIC = {
     "page.css": "text/css; charset=utf-8",
     "page.js": "text/javascript; charset=utf-8",
@@ -140,14 +142,16 @@ async def static_file(request: Request, name: str) -> Response | None:
     return Response(file.data, headers=headers, media_type=file.kind)
 
 
+def download(path: Path, name: str) -> Response:
+    """Return a zip file of the home that the browser saves."""
+    return FileResponse(path, filename=name, media_type="application/zip", headers=_SANDBOX)
+
+
 def attachment(data: bytes, name: str) -> Response:
     """Return bytes that the browser saves and never shows. `name` consists of letters, digits, dots and `-`."""
     return Response(
         data,
-        headers={
-            "Content-Disposition": f'attachment; filename="{name}"',
-            "Content-Security-Policy": "sandbox; default-src 'none'",
-        },
+        headers={"Content-Disposition": f'attachment; filename="{name}"', **_SANDBOX},
         media_type="text/plain; charset=utf-8",
     )
 
@@ -170,10 +174,15 @@ class Streams:
     def __init__(self) -> None:
         self._open = Counter[str]()
         self._stopping = anyio.Event()
+        self._announced = 0
 
     def stop(self) -> None:
         """End all streams, soon."""
         self._stopping.set()
+
+    def announce(self) -> None:
+        """Have all pages refreshed soon, for a change that is not in the store. May be called in any thread."""
+        self._announced += 1
 
     def may_open(self, session: str) -> bool:
         return self._open[session] < _MAX_STREAMS
@@ -182,12 +191,13 @@ class Streams:
         """Count a stream as open, and yield its events while `goes_on` returns True, until `stop` is called."""
         self._open[session] += 1
         try:
-            after, quiet = await memory.last_change(), 0.0
+            after, quiet, announced = await memory.last_change(), 0.0, self._announced
             yield b"retry: 2000\n\n"
             while not self._stopping.is_set() and await goes_on():
                 topics, after = await _changed_topics(memory, after)
-                if topics is not None:
-                    yield b"data: " + json.dumps({"topics": topics}).encode() + b"\n\n"
+                if topics is not None or announced != self._announced:
+                    announced = self._announced
+                    yield b"data: " + json.dumps({"topics": topics or []}).encode() + b"\n\n"
                     quiet = 0.0
                 elif quiet >= _QUIET_SECONDS:
                     yield b": still here\n\n"  # fails if the reader has left

@@ -1,11 +1,15 @@
 """Access to the pages: one-time keys, and the sessions that keys or tokens open.
 
-A key has 256 random bits, and is kept as a hash in memory only. A session is its cookie: it names the credential that
-opened it and the time of its last use, and is signed with a secret that all servers of a memory share, so any of them
-accepts it. The credential is checked at each request. A session ends after twelve hours without a request by its
-reader, when its credential ends, and when its reader signs out: the browser deletes the cookie then, and this server
-accepts no copy of it. (Another server would, until twelve hours have passed.) The token of a session's forms is
-computed from its id, so a form cannot be submitted in another session.
+A session is its cookie: it names the credential that opened it and the time of its last use, and is signed with a
+secret that all servers of a memory share, so any of them accepts it. The credential is checked at each request. With a
+token of a server, a session ends after twelve hours without a request by its reader, when the token ends, and when its
+reader signs out: the browser deletes the cookie then, and this server accepts no copy of it. (Another server would,
+until twelve hours have passed.) The token of a session's forms is computed from its id, so a form cannot be submitted
+in another session.
+
+On this machine (`OneTimeKeys`), a key is a time and a random number, signed with 256 bits. It opens the pages once,
+within a minute, and only those of a process that started before it was made. The credential is then a sign-in, which
+`local_address` keeps: it ends after a month, or when its reader signs out, and no copy of its cookie works any more.
 
 A correct key is always accepted. After twenty wrong keys in a minute, further wrong keys raise TooManyKeys.
 """
@@ -18,23 +22,27 @@ import secrets
 import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
-from hashlib import sha256
 from math import ceil
 from typing import Protocol
+
+import anyio.to_thread
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.lru import LRU
 from mcp_memory.core.rights import Right, includes
+from mcp_memory.ui.local_address import AddressFile
 
 KEY_SECONDS = 60.0
-IDLE_SECONDS = 12 * 3600.0
+IDLE_SECONDS = 12 * 3600
+SIGN_IN_SECONDS = 30 * 24 * 3600
 WRONG_A_MINUTE = 20
 _MAX_ENDED = 10_000
 _MAX_COOKIE = 3_500  # bytes; browsers refuse cookies of more than 4,096 with their name and attributes
 _NOTED_EVERY = 60.0
 _BYTES = 32
+_TIME_BYTES, _NONCE_BYTES = 6, 16
 
 Clock = Callable[[], float]
 
@@ -69,7 +77,12 @@ class TooManyKeys(Exception):
 
 
 class Authenticator(Protocol):
-    """Checks keys: `OneTimeKeys` here, tokens in `server.authentication`."""
+    """Checks keys: `OneTimeKeys` here, tokens in `server.authentication`.
+
+    `remembered_seconds` is how long a browser keeps a session, None if it ends with the browser.
+    """
+
+    remembered_seconds: int | None
 
     async def authenticate(self, key: str, address: str) -> Reader | None:
         """Return the reader that a key admits, None for a wrong key; a one-time key is used up by this.
@@ -89,30 +102,48 @@ class Authenticator(Protocol):
         """Return the secret that signs sessions, 32 bytes. Raises McpMemoryError if the memory cannot be opened."""
         ...
 
+    def sign_ins(self) -> int:
+        """Return the number of sign-ins that `leave` can end, 0 if other means end them."""
+        ...
+
+    async def leave(self, proof: str, *, everywhere: bool = False) -> None:
+        """End a sign-in, or all, if this can end them."""
+        ...
+
+
+def sign_key(secret: bytes, *, now: float) -> str:
+    """Return a key for the pages that are served with this secret. It belongs into the fragment of an address."""
+    body = int(now * 1000).to_bytes(_TIME_BYTES) + secrets.token_bytes(_NONCE_BYTES)
+    return urlsafe_b64encode(body + _key_signature(secret, body)).decode()
+
+
+def _key_signature(secret: bytes, body: bytes) -> bytes:
+    return hmac.digest(secret, b"key " + body, "sha256")
+
 
 class OneTimeKeys:
-    """Keys that open the pages for `reader`, each once and for a minute."""
+    """Keys that open the pages for `reader`, each once and for a minute, and the sign-ins of browsers that used one."""
 
-    def __init__(self, reader: Reader, *, clock: Clock = time.monotonic) -> None:
+    remembered_seconds: int | None = SIGN_IN_SECONDS
+
+    def __init__(self, reader: Reader, file: AddressFile | None = None, *, clock: Clock = time.time) -> None:
         self._reader, self._clock = reader, clock
-        self._keys: dict[bytes, float] = {}
-        self._secret = secrets.token_bytes(_BYTES)  # so that sessions end with the process
+        self._file = file or AddressFile(None)
+        self._started_ms = int(clock() * 1000)
+        self._used = dict[bytes, float]()
         self._wrong = deque[float]()
 
     def new(self) -> str:
-        """Create a key, accept it for a minute, and return it. The caller puts it into the fragment of an address."""
-        key = secrets.token_urlsafe(_BYTES)
-        self._keys[_hash(key)] = self._clock() + KEY_SECONDS
-        return key
+        """Return a new key."""
+        return sign_key(self._file.address.secret, now=self._clock())
 
     async def authenticate(self, key: str, address: str) -> Reader | None:
-        now, shown = self._clock(), _hash(key)
-        self._keys = {hashed: until for hashed, until in self._keys.items() if now < until}
-        # All keys are compared, so that timing reveals nothing.
-        matches = [hashed for hashed in self._keys if hmac.compare_digest(shown, hashed)]
-        if matches:
-            del self._keys[matches[0]]
-            return self._reader
+        now = self._clock()
+        if self._use(key, now):
+            sign_in = replace(self._reader, proof=secrets.token_urlsafe(_NONCE_BYTES))
+            kept = {id: until for id, until in self._file.address.sign_ins.items() if now < until}
+            await self._keep({**kept, sign_in.proof: now + SIGN_IN_SECONDS})
+            return sign_in
         while self._wrong and self._wrong[0] <= now - 60:
             self._wrong.popleft()
         if len(self._wrong) >= WRONG_A_MINUTE:
@@ -120,11 +151,41 @@ class OneTimeKeys:
         self._wrong.append(now)
         return None
 
+    def _use(self, key: str, now: float) -> bool:
+        """Return whether a key opens the pages now, which is true once."""
+        try:
+            raw = urlsafe_b64decode(key.encode("ascii"))
+        except ValueError:
+            return False
+        body, signature = raw[: _TIME_BYTES + _NONCE_BYTES], raw[_TIME_BYTES + _NONCE_BYTES :]
+        if not hmac.compare_digest(signature, _key_signature(self._file.address.secret, body)):
+            return False
+        made_ms = int.from_bytes(body[:_TIME_BYTES])
+        self._used = {used: until for used, until in self._used.items() if now < until}
+        # An earlier process may have accepted a key that was made before this one started.
+        if made_ms < self._started_ms or now >= made_ms / 1000 + KEY_SECONDS or body in self._used:
+            return False
+        self._used[body] = made_ms / 1000 + KEY_SECONDS
+        return True
+
     async def resume(self, proof: str) -> Reader | None:
-        return self._reader if proof == self._reader.proof else None
+        is_signed_in = self._clock() < self._file.address.sign_ins.get(proof, 0)
+        return replace(self._reader, proof=proof) if is_signed_in else None
 
     async def secret(self) -> bytes:
-        return self._secret
+        return self._file.address.secret
+
+    def sign_ins(self) -> int:
+        now = self._clock()
+        return sum(now < until for until in self._file.address.sign_ins.values())
+
+    async def leave(self, proof: str, *, everywhere: bool = False) -> None:
+        left = {} if everywhere else {id: end for id, end in self._file.address.sign_ins.items() if id != proof}
+        await self._keep(left)
+
+    async def _keep(self, sign_ins: Mapping[str, float]) -> None:
+        self._file.change(sign_ins=sign_ins)
+        await anyio.to_thread.run_sync(self._file.save)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,8 +204,8 @@ class Session:
 class Sessions:
     """Signs the cookies of sessions, and checks them. Times are in seconds since 1970."""
 
-    def __init__(self, secret: bytes) -> None:
-        self._secret = secret
+    def __init__(self, secret: bytes, *, idle_seconds: int = IDLE_SECONDS) -> None:
+        self._secret, self._idle_seconds = secret, idle_seconds
         self._ended = LRU[str, None](_MAX_ENDED)
 
     def start(self, reader: Reader, *, now: float, secure: bool = False) -> Session:
@@ -165,7 +226,7 @@ class Sessions:
 
     def is_open(self, session: Session, *, now: float) -> bool:
         """Return whether a session is still open, without counting as use."""
-        return session.id not in self._ended and abs(now - session.used_at) < IDLE_SECONDS
+        return session.id not in self._ended and abs(now - session.used_at) < self._idle_seconds
 
     def end(self, session: Session) -> None:
         self._ended.put(session.id, None)
@@ -187,7 +248,3 @@ class Sessions:
 
     def _sign(self, purpose: str, text: str) -> str:
         return hmac.digest(self._secret, f"{purpose} {text}".encode("utf-8", "replace"), "sha256").hex()
-
-
-def _hash(secret: str) -> bytes:
-    return sha256(secret.encode("utf-8", "replace")).digest()

@@ -217,7 +217,7 @@ RIGHTS_OF = {
     **dict.fromkeys(
         ("forget", "undo", "undo_correction", "review", "restore_scene", "undo_patch", "pause", "resume"), "admin"
     ),
-    **dict.fromkeys(("purge", "backup", "revoke_token", "create_token"), "owner"),
+    **dict.fromkeys(("purge", "backup", "export", "revoke_token", "create_token"), "owner"),
 }
 
 

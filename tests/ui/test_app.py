@@ -6,8 +6,10 @@ import json
 import logging
 import re
 from collections.abc import Awaitable, Callable
+from html import unescape
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import anyio
 import pytest
@@ -74,7 +76,10 @@ async def test_without_a_session_there_is_the_form_for_a_key_and_nothing_else(ho
         answer = await browser.open(path)
         assert answer.status_code == 401
         assert form_of(answer.text) == {}
-        assert re.findall(r'<form [^>]*action="([^"]*)"', answer.text) == [f"{BASE}/.enter"]
+        asked = path if path in ("/", "/review", "/a1", "/x") else "/"
+        assert re.findall(r'<form [^>]*action="([^"]*)"', answer.text) == [
+            f"{BASE}/.enter?{urlencode({'to': f'/default{asked}'})}"
+        ]
         as_json = await browser.open(path, Accept="application/json")
         assert (as_json.status_code, [*as_json.json()]) == (401, ["error"])
 
@@ -86,10 +91,39 @@ async def test_a_key_becomes_a_cookie_for_the_path_of_this_interface_alone(home:
         assert (answer.status_code, answer.headers["location"]) == (303, f"{BASE}/default/")
         name, _, rest = answer.headers["set-cookie"].partition("=")
         assert name == COOKIE
-        assert sorted(rest.split("; ")[1:]) == ["HttpOnly", f"Path={BASE}/", "SameSite=strict"]
+        assert sorted(rest.split("; ")[1:]) == ["HttpOnly", "Max-Age=2592000", f"Path={BASE}/", "SameSite=strict"]
         assert (await browser.open("/review")).status_code == 200
         again = await browser.get(f"{BASE}/")
         assert (again.status_code, again.headers["location"]) == (303, f"{BASE}/default/")
+
+
+async def test_who_signs_in_goes_on_to_the_page_that_was_asked_for(home: Path) -> None:
+    keys = OneTimeKeys(Reader(space="default"))
+    async with browsing(home, None, keys) as browser:
+        await browser.memory.remember("Tamsin lives in Bergen.", typed=True)
+        entry = (await browser.open("/search?q=caf%C3%A9+noir&in=turns")).text
+        action = unescape(*re.findall(r'<form [^>]*action="([^"]*)"', entry))
+        wrong = (await browser.post(action, data={"key": "wrong"}, headers=OWN)).text
+        assert unescape(*re.findall(r'<form [^>]*action="([^"]*)"', wrong)) == action
+        entered = await browser.post(action, data={"key": keys.new()}, headers=OWN)
+        assert entered.headers["location"] == f"{BASE}/default/search?q=caf%C3%A9+noir&in=turns"
+
+
+@pytest.mark.parametrize(
+    "to", ["//evil.example/", "/\\evil.example", "https://evil.example", "/default/../../x", "", "x"]
+)
+async def test_who_signs_in_goes_nowhere_else(home: Path, to: str) -> None:
+    keys = OneTimeKeys(Reader(space="default"))
+    async with browsing(home, None, keys) as browser:
+        entered = await browser.post(f"{BASE}/.enter", params={"to": to}, data={"key": keys.new()}, headers=OWN)
+        assert entered.headers["location"] == f"{BASE}/default/"
+
+
+async def test_who_may_not_see_the_space_that_was_asked_for_goes_to_the_own_one(home: Path) -> None:
+    keys = OneTimeKeys(Reader(space="job", spaces=("job",)))
+    async with browsing(home, None, keys) as browser:
+        entered = await browser.post(f"{BASE}/.enter?to=/default/a1", data={"key": keys.new()}, headers=OWN)
+        assert entered.headers["location"] == f"{BASE}/job/"
 
 
 async def test_a_wrong_key_is_told_and_the_twenty_first_has_to_wait(home: Path) -> None:
@@ -106,6 +140,18 @@ async def test_a_session_that_is_left_is_over(browser: Browser) -> None:
     assert (left.status_code, left.headers["location"]) == (303, f"{BASE}/")
     browser.cookies.set(COOKIE, cookie)
     assert (await browser.open("/review")).status_code == 401
+
+
+async def test_logging_out_everywhere_ends_the_sessions_of_all_browsers(home: Path) -> None:
+    async with browsing(home) as browser:
+        keys = browser.keys
+        assert isinstance(keys, OneTimeKeys)
+        async with Browser(browser.interface, browser.memory, keys) as other:
+            await other.enter(keys.new())
+            assert "2 browsers are signed in" in (await other.open("/home")).text
+            assert (await other.open("/review")).status_code == 200
+            await browser.do("leave_everywhere")
+            assert (await other.open("/review")).status_code == 401
 
 
 async def test_a_session_ends_with_what_opened_it(home: Path) -> None:
@@ -132,6 +178,31 @@ async def test_a_space_that_is_not_the_readers_reads_like_one_that_is_not_there(
         assert {(answer.status_code, answer.text) for answer in answers} == {(404, answers[0].text)}
         assert (await browser.open("/go?space=secret")).status_code == 404
         assert (await browser.open("/go?space=job")).headers["location"] == f"{BASE}/job/"
+
+
+@pytest.mark.parametrize(
+    ("came", "to"),
+    [
+        ("/search?q=night+boat&cursor=c1", "/search?q=night+boat"),
+        ("/people", "/people"),
+        ("/entity/Bergen", "/entity/Bergen"),
+        ("/session/talk?start=40", "/session/talk"),
+        ("/session/elsewhere", "/"),
+        ("/nothing", "/"),
+        ("/a1", "/"),
+        ("/t1?for=a1", "/"),
+        ("/forget?ids=a1", "/"),
+        ("/do/remember", "/"),
+        ("", "/"),
+    ],
+)
+async def test_another_space_opens_at_the_same_page_where_it_has_one(browser: Browser, came: str, to: str) -> None:
+    job = browser.memory.in_space("job")
+    await job.record_turns([NewTurn(role="user", content="I live in Bergen.")], session="talk")
+    await job.remember("Lives in Bergen", entity="Bergen", relation="is", value="home", typed=True)
+    referer = f"http://{HOST}{BASE}/default{came}" if came else "http://evil.example/people"
+    gone = await browser.open("/go?space=job", Referer=referer)
+    assert gone.headers["location"] == f"{BASE}/job{to}"
 
 
 async def test_a_reader_with_the_right_read_sees_no_forms_that_change_anything(home: Path) -> None:
@@ -174,7 +245,7 @@ async def test_static_files_are_these_and_are_asked_for_again_only_when_new(home
             sizes[name] = len(answer.content)
             again = await browser.get(f"{BASE}/.static/{name}", headers={"If-None-Match": answer.headers["etag"]})
             assert (again.status_code, again.content) == (304, b"")
-        assert sizes["page.css"] <= 20_000
+        assert sizes["page.css"] <= 24_000
         assert sum(size for name, size in sizes.items() if name.endswith(".js")) <= 20_000
         for name in ("app.html", "..%2fapp.py", "%2e%2e%2fapp.py", "page.css/", ""):
             assert (await browser.get(f"{BASE}/.static/{name}")).status_code == 404

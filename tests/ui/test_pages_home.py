@@ -15,7 +15,7 @@ from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.testing import FixedClock
 from mcp_memory.ui.components import Page
 from tests.ui.holding import at
-from tests.ui.shown import Form, elements, forms, links, send, text
+from tests.ui.shown import Form, forms, links, send, text
 
 
 @pytest.fixture
@@ -42,8 +42,8 @@ async def test_the_numbers_are_those_of_the_status(memory: Memory) -> None:
     status, shown = await memory.status(), text(await home_page(memory))
     counts = status["counts"]
     assert (counts["turns"], counts["current"], counts["facts"], counts["records"]) == (1, 1, 1, 1)
-    assert "1 turn in 1 session" in shown
-    assert "1 holds now, 0 ended" in shown
+    assert "1 turn in 1 conversation" in shown
+    assert "1 is true now" in shown
     assert "1 on 1 task · 10.0 kB" in shown
     for many in status["disk"]["kinds"].values():
         assert f"{many:,}" in shown
@@ -85,22 +85,25 @@ async def test_only_the_owner_sees_the_machine(memory: Memory, home: Path) -> No
     await other.record_turns([NewTurn(role="user", content="Hello.")], session="s")
     await memory.forget(["t1"])
     mine, theirs = await home_page(memory), await home_page(memory, is_owner=False)
-    for words in ("laptop", "elsewhere", str(home), "On disk", "Backups", "Connected"):
+    for words in ("laptop", "elsewhere", str(home), "On disk", "Backups"):
         assert words in text(mine), words
         assert words not in text(theirs), words
     assert set(actions(mine)) == {
-        "/go", "/do/undo", "/do/purge", "/do/backup", "/do/create_token", "/do/revoke_token",
+        "/do/undo", "/do/purge", "/do/backup", "/do/create_token", "/do/revoke_token",
     }  # fmt: skip
     assert actions(theirs) == ["/do/undo"]
 
 
-async def test_other_spaces_are_entered_by_a_form(memory: Memory) -> None:
+async def test_there_are_links_to_other_spaces(memory: Memory) -> None:
     await memory.in_space("work & play").record_turns([NewTurn(role="user", content="Hello.")], session="s")
-    shown = await home_page(memory)
-    form = next(one for one in elements(shown) if one.tag == "form" and one.attributes["action"] == "/go")
-    assert form.attributes["method"] == "get"
-    options = [one.attributes["value"] for one in elements(shown) if one.tag == "option"]
-    assert "work & play" in options
+    assert "/go?space=work+%26+play" in links(await home_page(memory))
+    assert not [link for link in links(await home_page(memory, is_owner=False)) if link.startswith("/go")]
+
+
+async def test_what_is_empty_is_left_out(memory: Memory) -> None:
+    shown = text(await home_page(memory))
+    for words in ("Other spaces", "Forgotten", "Connected", "Topics", "What needs you", "Signed in"):
+        assert words not in shown, words
 
 
 async def test_tokens_are_listed_made_and_revoked(memory: Memory) -> None:
@@ -119,7 +122,7 @@ async def test_tokens_are_listed_made_and_revoked(memory: Memory) -> None:
 
 @pytest.mark.files
 async def test_backups_are_listed(memory: Memory) -> None:
-    assert "There is no backup." in text(await home_page(memory))
+    assert "A backup is a copy" in text(await home_page(memory))
     made = await memory.back_up()
     shown = text(await home_page(memory))
     assert made.path.name in shown
@@ -127,16 +130,16 @@ async def test_backups_are_listed(memory: Memory) -> None:
 
 
 async def test_policies_say_what_they_will_take(memory: Memory) -> None:
-    assert "Everything is kept." in text(await home_page(memory))
+    assert "Everything is kept until" in text(await home_page(memory))
     await memory.set_retention({"turns": 365})
     assert "Turns365 days00not yet" in text(await home_page(memory))
 
 
 async def test_the_checks_run_where_they_are_asked_for(memory: Memory) -> None:
-    assert "/home?check=1" in links(await home_page(memory))
+    assert "/home?check=1#checks" in links(await home_page(memory))
     shown = text(await home_page(memory, "/home?check=1"))
-    assert "0 personas · 0 scenes · 1 statement · 1 quote · 1 turn" in shown
-    assert "All of it holds." in shown
+    assert "0 pages about you · 0 topics · 1 statement · 1 quote · 1 turn" in shown
+    assert "Everything is in order." in shown
 
 
 @pytest.mark.files
@@ -148,12 +151,12 @@ async def test_damage_is_named_by_the_checks(memory: Memory, home: Path) -> None
     shown = text(await home_page(memory, "/home?check=1"))
     assert "These rows or files are damaged" in shown
     assert done.ref in shown
-    assert "All of it holds." not in shown
+    assert "Everything is in order." not in shown
 
 
 async def test_a_pause_is_told(memory: Memory) -> None:
     await memory.pause("saving tokens")
-    assert "No model is asked: saving tokens" in text(await home_page(memory))
+    assert "No model is asked now: saving tokens" in text(await home_page(memory))
 
 
 @pytest.mark.files
@@ -192,7 +195,7 @@ async def test_of_a_memory_in_postgresql_nothing_is_said_about_files(home: Path,
     async with open_memory(Settings(home=home, store=url), now=FixedClock(), embedder="none", llm="none") as memory:
         await memory.record_turns([NewTurn(role="user", content="I keep bees in Porto.")], session="s")
         shown = await home_page(memory, "/home?check=1")
-    assert "1 turn in 1 session" in text(shown)
-    assert "All of it holds." in text(shown)
+    assert "1 turn in 1 conversation" in text(shown)
+    assert "Everything is in order." in text(shown)
     for words in ("Backups\n", "Make a backup", "On disk", str(home)):
         assert words not in text(shown), words

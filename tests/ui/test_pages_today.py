@@ -40,7 +40,7 @@ async def test_conversations_alone_fill_it(memory: Memory) -> None:
 async def test_what_agents_were_told_is_listed_without_words_that_are_not_logged(maya: Memory) -> None:
     await maya.recall("Where does Maya live?")
     page = await at(maya, "/")
-    assert "What your agents were told" in headings(page)
+    assert "What your agents got" in headings(page)
     assert "An agent asked" in text(page)
     assert "Where does Maya live?" not in text(page)
 

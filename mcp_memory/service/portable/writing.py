@@ -1,7 +1,7 @@
 """Writes spaces of a store to one file. The same rows give the same bytes.
 
-Rows are read at one moment into a temporary folder; the files of results are copied after that read has ended. The
-export is written under a temporary name and renamed. Members that compress to almost nothing are stored uncompressed,
+Rows are read at one moment into a temporary folder beside the export; the files of results are copied after that read
+has ended. The export is written under a temporary name and renamed. Members that compress to almost nothing are stored uncompressed,
 so that no reader takes the file for a zip bomb.
 """
 
@@ -63,7 +63,8 @@ def export(
         raise InvalidInput(f"{target} exists already. Choose another name, or move it away first.")
     beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
-        with tempfile.TemporaryDirectory(prefix="mcp-memory-export-") as folder:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".mcp-memory-export-", dir=target.parent) as folder:
             tree = _Tree(Path(folder), store)
             try:
                 store.export_rows(chosen, _with_progress(tree.take, store, chosen, tell))
@@ -72,7 +73,6 @@ def export(
             tree.write_pages()
             tree.copy_results(chosen)
             counts = {space: dict(sorted(tree.rows.get(space, Counter[str]()).items())) for space in chosen}
-            target.parent.mkdir(parents=True, exist_ok=True)
             with open_private(beside, "x+b") as file:
                 _pack(Path(folder), file, home=store.read_home(exporting.home_id), counts=counts, tell=tell)
                 size, digest = _measure(file)

@@ -288,8 +288,10 @@ class AdministrationVerbs(ForgettingVerbs):
         return {row.id: tuple(row.reasons) for row in rows if row.is_quarantined}
 
     @in_thread
-    def review(self, ids: Sequence[str], verdict: Verdict) -> list[Reviewed]:
+    def review(self, ids: Sequence[str], verdict: Verdict | None) -> list[Reviewed]:
         """Release quarantined rows for recall (`released`), or exclude them for good (`kept`).
+
+        With None they wait for a decision again.
 
         Raises InvalidInput without ids, NotFound, changing nothing, if a row was never quarantined.
         """

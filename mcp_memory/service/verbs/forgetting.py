@@ -304,6 +304,7 @@ class ForgettingVerbs(Verbs):
             self.space, turn_rows.by_ids, self._store.read(self.space, tombstone_rows.still_said, tombstone)
         )
 
+    tombstone_over = store_verb(tombstone_rows.tombstone_over)
     count_forgotten = store_verb(tombstone_rows.count_restorable)
 
     @in_thread

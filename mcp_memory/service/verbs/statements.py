@@ -290,6 +290,21 @@ class StatementVerbs(Verbs):
         same = [atom.id for atom in self._store.read(self.space, atom_rows.by_ids, quarantined) if atom.text == claim]
         self._store.write(self.space, quarantine_rows.review, same, "kept", now=self._parts.now())
 
+    @in_thread
+    def end_statement(self, id: str, *, on: str | None = None) -> Remembered:
+        """Record for the user that a statement ended on a day, by default now, with no new statement in its place.
+
+        An event that says so replaces it, so that agents do not take what was said before for current.
+        `undo_correction` of this event undoes it. Raises NotFound for an unknown statement, InvalidInput if the
+        statement has ended, or if the day is in the future or before the statement began.
+        """
+        from mcp_memory.longterm.corrections import ending_of
+
+        old = self._store.in_snapshot(self._require_atom, id)
+        begin, end = self._parts.parse_time(on, "on"), self._parts.parse_time(on, "on", end=True)
+        atom = ending_of(old, begin, end, session=self.session, now=self._parts.now())
+        return self._store_prepared(_Prepared(memory=self, atom=atom, note=None))
+
     @reading
     def still_stated(self, text: str, *, supersedes: Sequence[str]) -> bool:
         """Return whether a statement with this text would keep a fact of the statements that it `supersedes`."""
@@ -402,6 +417,9 @@ class StatementVerbs(Verbs):
 
     @reading
     def atom(self, id: str) -> Atom:
+        return self._require_atom(id)
+
+    def _require_atom(self, id: str) -> Atom:
         atoms = self._store.read(self.space, atom_rows.by_ids, [id])
         if not atoms:
             raise NotFound(f"There is no atom {one_line(id, 20)} in this space. Find one with memory_search.")

@@ -66,7 +66,7 @@ class TurnVerbs(Verbs):
         """Append turns, and record the client of their session unless this process has done so."""
         done = turn_rows.append(tx, **turns)
         if self.client is not None and done.stored and not self._parts.noted_clients.get((self.space, done.session)):
-            session_rows.note_client(tx, done.session, _client_name(self.client))
+            session_rows.note_client(tx, done.session, client_name(self.client))
         return done
 
     @reading
@@ -175,6 +175,13 @@ class TurnVerbs(Verbs):
         return list_conversations(self._store, self.space, filters, text=text, cursor=cursor, limit=limit)
 
     @reading
+    def titles(self, sessions: Sequence[str]) -> dict[str, str]:
+        """Return the titles of those sessions that have turns, by name; the name itself for one without a title."""
+        from mcp_memory.longterm.conversations import titles_of
+
+        return titles_of(self._store, self.space, sessions)
+
+    @reading
     def session_turns(self, session: str, *, start: int = 0, limit: int = 100) -> list[Turn]:
         """Return turns of a session in order. Raises NotFound for an unknown session."""
         turns = self._store.read(self.space, turn_rows.session_turns, session, start=start, limit=limit)
@@ -199,7 +206,7 @@ class TurnVerbs(Verbs):
         return is_intact(turns[0])
 
 
-def _client_name(name: str) -> str:
+def client_name(name: str) -> str:
     """Return the name of a client as it is stored, without secrets and hidden characters."""
     return one_line(remove_hidden(mask_typed(name)), MAX_CLIENT)
 

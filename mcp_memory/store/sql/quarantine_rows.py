@@ -154,8 +154,8 @@ def judge(tx: Transaction, row_reasons: Mapping[str, Sequence[str]], *, now: dat
     tx.touch(*_topics(left))
 
 
-def review(tx: Transaction, ids: Sequence[str], verdict: Verdict, *, now: datetime) -> list[Held]:
-    """Store the decision on quarantined rows, and return the rows. A decision may be changed later.
+def review(tx: Transaction, ids: Sequence[str], verdict: Verdict | None, *, now: datetime) -> list[Held]:
+    """Store the decision on quarantined rows, and return the rows. A decision may be changed later; None revokes it.
 
     Raises NotFound, changing nothing, if `list_quarantined` would leave out any of `ids`.
     """
@@ -167,7 +167,7 @@ def review(tx: Transaction, ids: Sequence[str], verdict: Verdict, *, now: dateti
         )
     tx.many(
         "UPDATE held SET verdict = ?, reviewed_at = ? WHERE space = :space AND id = ?",
-        [(verdict, to_ms(now), id) for id in ids],
+        [(verdict, to_ms(now) if verdict else None, id) for id in ids],
     )
     tx.touch(*_topics(ids))
     return list_quarantined(tx, ids)

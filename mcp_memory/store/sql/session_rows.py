@@ -7,6 +7,7 @@ only for the sessions of a page.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -25,7 +26,8 @@ _CLIENT = (
     " AND substr(s.name, 1, 1) NOT BETWEEN '0' AND '9' AND s.name NOT LIKE 'session-%'"
     " THEN substr(s.name, 1, length(s.name) - 9) ELSE s.client END"
 )
-_TALK = (
+_IN_NAME = re.compile(r"(?![0-9]|session-)(.+)-[0-9a-f]{8}", re.DOTALL)
+TALK = (
     "t.space = :space AND t.role <> 'note' AND (t.role <> 'system' OR coalesce(t.name, '') <> 'title')"
     " AND t.tombstone IS NULL"
 )
@@ -72,6 +74,12 @@ class NamingTurns:
     said: list[str] = field(default_factory=list[str])
 
 
+def client_in(session: str) -> str | None:
+    """Return the client that the name of a session tells, as the list of sessions does; None if it tells none."""
+    match = _IN_NAME.fullmatch(session)
+    return match and match[1]
+
+
 def list_sessions(
     tx: Transaction,
     filters: SessionFilters,
@@ -98,7 +106,7 @@ def list_sessions(
     ]
     if said:
         period = " AND ".join(condition for condition, _ in said)
-        conditions.append(f"EXISTS (SELECT 1 FROM turn t WHERE {_TALK} AND t.session = s.id AND {period})")
+        conditions.append(f"EXISTS (SELECT 1 FROM turn t WHERE {TALK} AND t.session = s.id AND {period})")
         values += [moment for _, moment in said]
     following = ""
     if after is not None:
@@ -108,7 +116,7 @@ def list_sessions(
     values += [] if among is not None else [limit]
     rows = tx.all(
         f"WITH dated AS MATERIALIZED (SELECT s.id, s.name, {_CLIENT} AS client, s.project,"
-        f" (SELECT max(t.said_at) FROM turn t WHERE {_TALK} AND t.session = s.id) AS last"
+        f" (SELECT max(t.said_at) FROM turn t WHERE {TALK} AND t.session = s.id) AS last"
         f" FROM session s WHERE {' AND '.join(conditions)})"
         f" SELECT * FROM dated WHERE last IS NOT NULL {following} ORDER BY last DESC, id DESC {most}",
         *values,
@@ -117,7 +125,7 @@ def list_sessions(
     extents = {
         session: (count, first)
         for session, count, first in tx.among(
-            f"SELECT t.session, count(*), min(t.said_at) FROM turn t WHERE {_TALK} AND t.session IN ({{}})"
+            f"SELECT t.session, count(*), min(t.said_at) FROM turn t WHERE {TALK} AND t.session IN ({{}})"
             " GROUP BY t.session",
             [row[0] for row in rows],
         )
@@ -148,6 +156,11 @@ def with_words(tx: Transaction, words: Iterable[tuple[str, Sequence[str]]]) -> s
         of_turns = tx.among("SELECT session FROM turn WHERE space = :space AND tombstone IS NULL AND id IN ({})", turns)
         left &= {number for (number,) in of_turns} | {number for number in left if fold(word) in names[number]}
     return left
+
+
+def numbers_of(tx: Transaction, sessions: Iterable[str]) -> dict[str, int]:
+    """Return the numbers of the sessions that exist, by name."""
+    return {name: number for name in sessions if (number := tx.session(name)) is not None}
 
 
 def naming_turns(tx: Transaction, sessions: Sequence[int]) -> dict[int, NamingTurns]:

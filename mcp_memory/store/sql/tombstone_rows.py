@@ -470,6 +470,16 @@ def tombstones(tx: Transaction) -> list[Tombstone]:
     return [tombstone_of(tx, number) for number in _tombstone_numbers(tx)]
 
 
+def tombstone_over(tx: Transaction, id: str) -> Tombstone | None:
+    """Return the tombstone under which a turn, atom or ref was forgotten; None if it is there, or unknown."""
+    table = "ref" if id.startswith("r-") else {"t": "turn", "a": "atom"}.get(id[:1])
+    if table is None:
+        return None
+    key = id if table == "ref" else number_of(id, id[0])
+    number: int | None = tx.get(f"SELECT tombstone FROM {table} WHERE space = :space AND id = ?", key)
+    return None if number is None else tombstone_of(tx, number)
+
+
 def count_restorable(tx: Transaction) -> int:
     """Return how many atoms, turns and refs can be restored.
 

@@ -21,7 +21,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.text import one_line
-from mcp_memory.ui.components import Page, View
+from mcp_memory.ui.components import Page, View, no_item
 
 ADDRESSES = {
     r"/": "today:today",
@@ -50,7 +50,10 @@ ADDRESSES = {
 
 
 async def page_at(address: str, view: View) -> Page:
-    """Return the page at `/path?query`. Raises NotFound if there is no such page, and the errors of its verbs."""
+    """Return the page at `/path?query`; that of a forgotten item says so.
+
+    Raises NotFound if there is no such page or item, and the errors of its verbs.
+    """
     split = urlsplit(address)
     for pattern, name in ADDRESSES.items():
         if match := re.fullmatch(pattern, split.path or "/"):
@@ -58,8 +61,21 @@ async def page_at(address: str, view: View) -> Page:
             query: dict[str, str] = {}
             for key, value in parse_qsl(split.query):  # checkboxes with the same name are joined
                 query[key] = f"{query[key]} {value}" if key in query else value
-            return await _page_function(name)(replace(view, parts=parts, query=query))
+            drawn = replace(view, parts=parts, query=query)
+            try:
+                return await _page_function(name)(drawn)
+            except NotFound:
+                if "id" not in parts:
+                    raise
+                return await _forgotten_page(drawn, parts["id"])
     raise no_page(split.path)
+
+
+async def _forgotten_page(view: View, id: str) -> Page:
+    """Return the page of a forgotten item. Raises NotFound if it was not forgotten: then nothing has this number."""
+    if gone := await view.memory.tombstone_over(id):
+        return await _page_function("forgetting:forgotten_item")(view, id, gone)
+    raise no_item(id) from None
 
 
 def no_page(path: str) -> NotFound:
@@ -68,6 +84,6 @@ def no_page(path: str) -> NotFound:
 
 
 @cache
-def _page_function(name: str) -> Callable[[View], Awaitable[Page]]:
+def _page_function(name: str) -> Callable[..., Awaitable[Page]]:
     module, _, function = name.partition(":")
     return getattr(import_module(f"{__name__}.{module}"), function)

@@ -70,12 +70,12 @@ def _task(row: CanvasRow, *, is_active: bool) -> Element:
         "div",
         el("p", ui.link(f"/{number}", ui.memory_text(goal or row.label)), class_="said"),
         ui.line(
-            el("span", number, class_="id"),
             status_badge(row.status),
             ui.badge("active", "kind") if is_active else None,
             el("span", plural(steps, "step")) if summary else ui.badge("cannot be read", "bad"),
             el("span", plural(dead, "dead end")) if dead else None,
             ui.moment(row.updated),
+            el("span", number, class_="id"),
         ),
     )
 
@@ -114,22 +114,22 @@ async def canvas(view: View) -> Page:
         title=remove_hidden(parsed.task_goal) or row.label,
         here="tasks",
         body=(
-            _head(row, parsed),
-            *((ui.columns(shown, outline),) if drawn.width <= WIDEST_BESIDE else (shown, outline)),
+            _head(row, parsed, (await view.memory.titles([row.session])).get(row.session)),
+            *((ui.wide_columns([shown], [outline]),) if drawn.width <= WIDEST_BESIDE else (shown, outline)),
             ui.columns(_state(view, row, parsed), _history(view, row.number, versions)),
         ),
     )
 
 
-def _head(row: CanvasRow, canvas: Canvas) -> Element:
+def _head(row: CanvasRow, canvas: Canvas, title: str | None) -> Element:
     counts = Counter(node.status for node in canvas.nodes)
     return ui.line(
-        el("span", f"{padded(row.number)}-{row.label}", class_="id"),
         status_badge(row.status),
         el("span", plural(len(canvas.nodes), "step")),
         el("span", plural(counts["blocked"], "dead end")) if counts["blocked"] else None,
         ui.time_span(canvas.created, row.updated),
-        el("span", "in session ", ui.link(f"/session/{ui.part(row.session)}", ui.memory_text(row.session))),
+        ui.link(f"/session/{ui.part(row.session)}", ui.memory_text(title or row.session)),
+        el("span", f"{padded(row.number)}-{row.label}", class_="id"),
     )
 
 
@@ -172,9 +172,9 @@ def _step(node: Node, refs: Iterable[str], *, tick: Element | None = None, unfol
         el("p", tick, ui.link(f"/{node.id}", ui.memory_text(node.title)), class_="said"),
         el("p", ui.memory_text(one_line(node.summary, _SUMMARY))) if node.summary else None,
         ui.line(
-            el("span", node.id, class_="id"),
             status_badge(node.status),
             ui.moment(node.timestamp),
+            el("span", node.id, class_="id"),
             (ui.link(f"/{ref}", ref, class_="id") for ref in list(refs)[:3]),
             unfold,
         ),
@@ -288,7 +288,7 @@ def _results(records: Sequence[Record]) -> Iterator[Element]:
 
 def _of_task(row: CanvasRow, canvas: Canvas, id_: str) -> Element:
     task = ui.link(f"/{padded(row.number)}", ui.memory_text(canvas.task_goal or row.label))
-    return ui.line(el("span", id_, class_="id"), el("span", "of ", task))
+    return ui.line(el("span", "of ", task), el("span", id_, class_="id"))
 
 
 def _about(step: Node, row: CanvasRow) -> Element:
@@ -311,11 +311,11 @@ def record_row(record: Record) -> Element:
         el("p", ui.link(f"/{record.ref}", ui.memory_text(one_line(record.tool_call, 300), tag="code"))),
         el("p", ui.memory_text(record.summary)) if record.summary else None,
         ui.line(
-            ui.link(f"/{record.ref}", record.ref, class_="id"),
-            ui.link(f"/{record.node_id}", record.node_id, class_="id") if record.node_id else None,
             ui.moment(record.timestamp),
             el("span", saved, class_="number") if record.offloaded else None,
             ui.badge("forgotten", "warn") if record.forgotten else None,
+            ui.link(f"/{record.node_id}", record.node_id, class_="id") if record.node_id else None,
+            ui.link(f"/{record.ref}", record.ref, class_="id"),
         ),
     )
 

@@ -40,7 +40,7 @@ async def tombstone(view: View) -> Page:
     id = view.parts["id"]
     forgotten = next((entry for entry in await view.memory.tombstones() if entry.id == id), None)
     if forgotten is None:
-        raise NotFound(f"There is no forgetting {id} in this space.")
+        raise ui.no_item(id)
     ids = forgotten.ids[:_LISTED]
     is_open = bool(ids) and not (forgotten.undone or forgotten.purged)
     return Page(
@@ -61,6 +61,21 @@ async def tombstone(view: View) -> Page:
             *((_undo(view, forgotten), await forgotten_words(view, id)) if is_open else ()),
         ),
     )
+
+
+async def forgotten_item(view: View, id: str, tombstone: Tombstone) -> Page:
+    """Show at the address of a forgotten item when and why it was forgotten, and the button that brings it back."""
+    noun = {"t": "message", "a": "statement"}.get(id[0], "tool result")
+    others = len(tombstone.ids) - 1
+    why = [" Reason: ", ui.memory_text(tombstone.reason), "."] if tombstone.reason else None
+    when = el("p", f"This {noun} was forgotten on ", ui.moment(tombstone.at), ".", why, class_="lead")
+    if tombstone.purged:
+        return Page(title="Forgotten", here="home", body=ui.body(when, el("p", "It was erased for good.")))
+    along = f" {plural(others, 'other item')}, forgotten with it, would come back too." if others else ""
+    back = el("p", f"It can be brought back until it is erased for good.{along}")
+    undo = ui.action(view, "undo", "Bring it back", kind="main", tombstone=tombstone.id, back=f"/{id}")
+    body = ui.body(when, back, undo, await forgotten_words(view, tombstone.id))
+    return Page(title="Forgotten", here="home", body=body)
 
 
 async def forgotten_words(view: View, tombstone: str) -> Element | None:

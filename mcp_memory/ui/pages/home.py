@@ -1,11 +1,12 @@
-"""Home: the contents of the space, forgotten items, retention, backups, export, access, and health.
+"""Upkeep: the spaces, export and backups, forgotten items, retention, checks, and access.
 
-The owner also sees the other spaces, tokens, files and processes. Numbers are those of `Memory.status()`.
+The owner also sees the other spaces, tokens, files and processes. Numbers are those of `Memory.status()`. What is empty
+is left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -13,16 +14,18 @@ import anyio.to_thread
 
 from mcp_memory.core.hook_outcomes import outcomes
 from mcp_memory.core.rights import RIGHTS
-from mcp_memory.core.text import format_bytes, plural
+from mcp_memory.core.text import format_bytes, plural, remove_hidden
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, el
 from mcp_memory.ui.pages.forgetting import HOW_FORGOTTEN, forgotten_words
 
 if TYPE_CHECKING:
+    from mcp_memory.core.types import Stage
     from mcp_memory.service.upkeep.backup import Backup
     from mcp_memory.service.verbs.forgetting import OverdueRows
     from mcp_memory.store.values import Tombstone
+    from mcp_memory.ui.exports import ExportState
 _TOMBSTONES = 50
 _WORDED = 20
 _IDS = 8
@@ -32,21 +35,33 @@ _ON_DISK = {
     "results": "Tool results",
     "journal": "Conversations",
     "records": "Records of calls",
-    "canvases": "Canvases",
-    "scenes": "Scenes",
+    "canvases": "Tasks",
+    "scenes": "Topics",
     "backups": "Backups",
     "hooks": "Logs of hooks",
     "other": "Other files",
 }
+_WORK_OF_MODELS: Mapping[Stage, str] = {
+    "read": "reading conversations",
+    "extract": "reading conversations",
+    "merge": "comparing new statements with known ones",
+    "scenes": "writing topics",
+    "persona": "writing the page about you",
+    "summaries": "summarising tool results",
+    "canvas": "ordering the steps of a task",
+}
+_NO_MODEL = "none: statements come from your own words, and from connected agents"
 _PURGE = "purge"
 """Id of the form for the ticked items."""
 
 
-async def forgotten(view: View, tombstones: Sequence[Tombstone]) -> Element:
+async def forgotten(view: View, tombstones: Sequence[Tombstone]) -> Element | None:
     """Return the forgotten items, newest first, with buttons to restore them and, for the owner, a form to erase some.
 
-    A reader with the right to restore items can open the words of the newest items.
+    None if nothing was forgotten. A reader with the right to restore items can open the words of the newest items.
     """
+    if not tombstones:
+        return None
     newest_first = sorted(tombstones, key=lambda tombstone: int(tombstone.id[1:]), reverse=True)
     shown = newest_first[:_TOMBSTONES]
     words = {
@@ -72,9 +87,7 @@ async def forgotten(view: View, tombstones: Sequence[Tombstone]) -> Element:
     )
     return ui.section(
         "Forgotten",
-        ui.rows((_tombstone(view, tombstone), words.get(tombstone.id)) for tombstone in shown)
-        if shown
-        else ui.empty("Nothing is forgotten."),
+        ui.rows((_tombstone(view, tombstone), words.get(tombstone.id)) for tombstone in shown),
         el("p", f"and {len(newest_first) - len(shown):,} older") if len(newest_first) > len(shown) else None,
         el("details", el("summary", "Erase for good …"), purge) if purge else None,
         id="forgotten",
@@ -131,8 +144,8 @@ def retention(policies: Sequence[OverdueRows]) -> Element:
         "How long it is kept",
         ui.table("Once a day what is past its time is forgotten; you can bring it back", head, lines, numbers=(1, 2, 3))
         if lines
-        else ui.empty("Everything is kept."),
-        el("p", "To set it, run: ", el("code", "mcp-memory retention --turns 365d --results 90d")),
+        else el("p", "Everything is kept until you forget it."),
+        el("p", "To change that, run: ", el("code", "mcp-memory retention --turns 365d --results 90d")),
     )
 
 
@@ -152,13 +165,15 @@ def backups(view: View, stored: Sequence[Backup]) -> Element:
         "Backups",
         ui.table("Backups in the folder backups of the home, the newest first", head, lines, numbers=(1,))
         if lines
-        else ui.empty("There is no backup."),
+        else el("p", "A backup is a copy of the whole memory, all spaces, to go back to. It stays in the home."),
         ui.action(view, "backup", "Make a backup"),
         el(
             "p",
-            "To restore one, end the programs that use the memory and run: ",
+            "To go back to one, end the programs that use the memory and run: ",
             el("code", "mcp-memory restore backups/FILE.zip"),
-        ),
+        )
+        if lines
+        else None,
     )
 
 
@@ -174,19 +189,44 @@ def _backup_content(backup: Backup) -> Any:
     return " · ".join((turns, statements, plural(counts["results"], "result"), spaces))
 
 
-def export(view: View, space: str) -> Element:
-    """Return the commands that move a memory to another home; no form does that, since they write and read files."""
+def export(view: View, state: ExportState | None) -> Element:
+    """Return the export of the space: a button, the progress or the file to download; a command if `state` is None."""
+    space = view.memory.space
     here = "" if space == "default" else f" --space '{space}'"
+    about = "An export is one zip with all of this space: Markdown for people, JSON lines for programs."
+    command = el("p", "To make it by a command: ", ui.memory_text(f"mcp-memory export{here}", tag="code"))
     return ui.section(
-        "Export and import",
-        el("p", "This writes all of the space to one zip: Markdown for people, JSON lines for programs."),
-        el("pre", ui.memory_text(f"mcp-memory export{here}", tag="code")),
-        el("p", "This takes it into another memory, each row once:"),
-        el("pre", el("code", "mcp-memory import FILE.zip")),
-        el("p", "Histories of other programs can be imported too. ", ui.link("/conversations", "State of imports"))
+        "Export",
+        el("p", about),
+        command if state is None else _export_state(view, state),
+        el("p", "To take an export into another memory, run there: ", el("code", "mcp-memory import FILE.zip")),
+        el("p", ui.link("/conversations", "Histories of other programs can be imported too"))
         if view.is_owner
         else None,
+        id="export",
     )
+
+
+def _export_state(view: View, state: ExportState) -> list[Element | None]:
+    if state.doing is not None:
+        share = f", {state.done * 100 // state.total} %" if state.total else ""
+        return [
+            el("p", f"Making the export: {state.doing}{share} …", role="status"),
+            el("progress", max=state.total or None, value=state.done if state.total else None, aria_label="Export"),
+            el("p", ui.link("/home#export", "Show how far it is")),
+        ]
+    failed = ui.note("The export failed: ", ui.memory_text(state.error), kind="bad") if state.error else None
+    if state.file is None:
+        return [failed, ui.action(view, "export", "Make an export", kind="main")]
+    size = format_bytes(state.file.bytes)
+    return [
+        failed,
+        ui.line(
+            ui.link("/download/export", f"Download the export ({size})"),
+            el("span", "made ", ui.moment(state.file.made_at), ", kept for a day"),
+        ),
+        ui.action(view, "export", "Make a new export"),
+    ]
 
 
 if TYPE_CHECKING:
@@ -200,64 +240,65 @@ async def home(view: View) -> Page:
     memory = view.memory
     status = await memory.status(brief=True)
     checks = await _run_checks(view) if view.query.get("check") else None
-    missed = await anyio.to_thread.run_sync(_missed_by_hooks, view)
+    problems = [*_known_problems(view, status), *await anyio.to_thread.run_sync(_missed_by_hooks, view)]
+    exported = await view.exports.state(memory) if view.exports else None
     return Page(
-        title="Settings and upkeep",
+        title="Upkeep",
         here="home",
         body=ui.body(
-            ui.columns(_contents(view, status), _health([*_known_problems(view, status), *missed], checks)),
+            ui.section("What needs you", problems) if problems else None,
+            ui.columns(_contents(status), _spaces(view, status)),
+            ui.columns(
+                export(view, exported),
+                backups(view, await memory.backups()) if view.is_owner and memory.has_files else None,
+            ),
             await forgotten(view, await memory.tombstones()),
-            ui.columns(retention(await memory.retention()), export(view, memory.space)),
-            backups(view, await memory.backups()) if view.is_owner and memory.has_files else None,
-            *([_tokens(view, await memory.tokens()), _disk(status), _connected(status)] if view.is_owner else []),
-            _versions(view, status),
+            ui.columns(_checks(checks), retention(await memory.retention())),
+            *([_signed_in(view), _tokens(view, await memory.tokens())] if view.is_owner else []),
+            _connected(status) if view.is_owner and status["connected"] else None,
+            ui.columns(_versions(view, status), _disk(status) if view.is_owner else None),
         ),
     )
 
 
 # --- the space --------------------------------------------------------------------------------------
-def _contents(view: View, status: dict[str, Any]) -> Element:
-    counts, waiting, offload = status["counts"], status["pyramid"]["waiting"], status["offload"]
-    turns = f"{plural(counts['turns'], 'turn')} in {plural(counts['sessions'], 'session')}"
-    past = counts["atoms"] - counts["current"]
+def _contents(status: dict[str, Any]) -> Element:
+    counts, offload = status["counts"], status["offload"]
+    unread = status["pyramid"]["waiting"]["turns"] if status["model"]["name"] else 0
+    talks = f"{plural(counts['turns'], 'turn')} in {plural(counts['sessions'], 'conversation')}"
+    ended = f", {counts['atoms'] - counts['current']:,} no longer true" if counts["atoms"] > counts["current"] else ""
+    statements = f"{plural(counts['current'], 'is', 'are')} true now{ended}"
     results = f"{counts['records']:,} on {plural(counts['canvases'], 'task')}"
-    return ui.section(
-        "What this space holds",
-        _spaces(view, status),
-        ui.labelled_values(
-            (
-                ("Space", ui.memory_text(status["space"])),
-                ("Sessions", ui.link("/conversations", turns)),
-                ("Statements", f"{plural(counts['current'], 'holds now', 'hold now')}, {past:,} ended"),
-                ("Facts", ui.count(counts["facts"])),
-                ("People, places, things", ui.count(counts["entities"])),
-                ("Scenes", ui.count(counts["scenes"])),
-                ("Tool results", [ui.link("/tasks", results), f" · {format_bytes(offload['raw_bytes'])}"]),
-                ("Results with masked secrets", ui.count(counts["masked"]) if counts["masked"] else None),
-                ("Not read by a model yet", plural(waiting["turns"], "turn")),
-                ("Waiting for review", ui.link("/review", ui.count(status["held"]))),
-                ("Forgotten", _times(counts["forgotten"])),
-            )
+    lines: tuple[tuple[str, int, Any], ...] = (
+        ("Conversations", counts["turns"], ui.link("/conversations", talks)),
+        (
+            "Statements",
+            counts["atoms"],
+            ui.link("/memory", statements),
         ),
+        ("People, places, things", counts["entities"], ui.link("/people", ui.count(counts["entities"]))),
+        ("Topics", counts["scenes"], ui.count(counts["scenes"])),
+        ("Tool results", counts["records"], [ui.link("/tasks", results), f" · {format_bytes(offload['raw_bytes'])}"]),
+        ("Results with masked secrets", counts["masked"], ui.count(counts["masked"])),
+        ("Not read by the model yet", unread, plural(unread, "turn")),
+        ("Waiting for review", status["held"], ui.link("/review", ui.count(status["held"]))),
+        ("Forgotten", counts["forgotten"], el("a", plural(counts["forgotten"], "time"), href="#forgotten")),
+    )
+    values = [(name, value) for name, many, value in lines if many]
+    return ui.section(
+        f"In the space {remove_hidden(status['space'])}",
+        ui.labelled_values(values) if values else el("p", "Nothing is stored here yet."),
     )
 
 
-def _times(many: int) -> str:
-    return "never" if not many else "forgotten once" if many == 1 else f"forgotten {many:,} times"
-
-
 def _spaces(view: View, status: dict[str, Any]) -> Element | None:
-    """Return the owner's form that opens another space; None for other readers, or if there is no other space."""
+    """Return links to the owner's other spaces; None for other readers, or if there is no other space."""
     others = [name for name in status["spaces"] if name != status["space"]]
     if not (view.is_owner and view.form_token and others):
         return None
-    options = (el("option", ui.memory_text(name, tag="span").children, value=name) for name in others)
-    return el(
-        "form",
-        el("label", "Another space ", el("select", options, name="space")),
-        el("button", "Open"),
-        method="get",
-        action="/go",
+    return ui.section(
+        "Other spaces",
+        el("ul", (el("li", ui.link("/go", ui.memory_text(name), space=name)) for name in others), class_="names"),
     )
 
 
@@ -266,15 +307,15 @@ async def _run_checks(view: View) -> list[Element]:
     """Run the checks: every claim down to its quotes and, for the owner, rows against files."""
     verified = await view.memory.verify()
     counts = (
-        plural(verified.personas, "persona"),
-        plural(verified.scenes, "scene"),
+        plural(verified.personas, "page about you", "pages about you"),
+        plural(verified.scenes, "topic"),
         plural(verified.atoms, "statement"),
         plural(verified.quotes, "quote"),
         plural(verified.turns, "turn"),
     )
-    lines = [el("p", "Walked from the persona down to the words: ", " · ".join(counts))]
-    lines += _problem_list(verified.problems, "These claims do not hold:", kind="bad")
-    lines += _problem_list(verified.uncovered, "These lines name no evidence:", kind="warn")
+    lines = [el("p", "Compared with the words that were said: ", " · ".join(counts))]
+    lines += _problem_list(verified.problems, "These do not follow from the words they name:", kind="bad")
+    lines += _problem_list(verified.uncovered, "These lines name no words they rest on:", kind="warn")
     lines += _problem_list(verified.doubted, "The words of these statements may say otherwise:", kind="warn")
     problems: list[str] = []
     if view.is_owner:
@@ -291,7 +332,7 @@ async def _run_checks(view: View) -> list[Element]:
         list(dict.fromkeys(problems)), "These rows or files are damaged, missing, or differ:", kind="bad"
     )
     is_well = not (verified.problems or verified.doubted or problems)
-    return [*lines, *([ui.note("All of it holds.", kind="ok")] if is_well else [])]
+    return [*lines, *([ui.note("Everything is in order.", kind="ok")] if is_well else [])]
 
 
 def _problem_list(lines: Sequence[str], title: str, *, kind: str) -> list[Element]:
@@ -302,32 +343,28 @@ def _problem_list(lines: Sequence[str], title: str, *, kind: str) -> list[Elemen
     return [ui.note(title, kind=kind), el("ul", shown, more, class_="rows")]
 
 
-def _health(problems: Sequence[Element], checks: list[Element] | None) -> Element:
-    if checks is None:
-        checks = [
-            el(
-                "p",
-                ui.link("/home", "Check everything now", check=1),
-                " ",
-                el("small", "It reads the whole memory, which takes a while when there is much."),
-            )
+def _checks(results: list[Element] | None) -> Element:
+    if results is None:
+        about = "This compares every statement with the words it rests on, and the files with the database. "
+        results = [
+            el("p", about, "It reads the whole memory, which takes a while when there is much."),
+            el("p", ui.link("/home#checks", "Check everything now", check=1)),
         ]
-    return ui.section("Health", list(problems), checks, id="health")
+    return ui.section("Checks", results, id="checks")
 
 
 def _known_problems(view: View, status: dict[str, Any]) -> Iterator[Element]:
     """Yield the problems that the status reports."""
     pyramid, embedding = status["pyramid"], status["embedding"]
     if paused := pyramid["paused"]:
-        yield ui.note("No model is asked: ", ui.memory_text(paused["reason"]), kind="warn")
+        yield ui.note("No model is asked now: ", ui.memory_text(paused["reason"]), kind="warn")
     failed = [work for work in pyramid["works"] if work["state"] == "parked"]
     for work in failed[:_FAILED]:
         error = ui.memory_text(work["error"] or "")
-        yield ui.note(
-            f"Work of the stage {work['stage']} failed {plural(work['attempts'], 'time')}: ", error, kind="warn"
-        )
+        times = plural(work["attempts"], "time")
+        yield ui.note(f"A model failed {times} at {_WORK_OF_MODELS[work['stage']]}: ", error, kind="warn")
     if embedding["error"]:
-        yield ui.note("Embedding failed: ", ui.memory_text(embedding["error"]), kind="warn")
+        yield ui.note("Search by meaning fails: ", ui.memory_text(embedding["error"]), kind="warn")
     if status["write_problem"]:
         yield ui.note(ui.memory_text(status["write_problem"]), kind="bad")
     if status["damaged"]:
@@ -348,10 +385,21 @@ def _missed_by_hooks(view: View) -> list[Element]:
     if not view.is_owner:
         return []
     misses = outcomes(view.memory.settings.home, now=datetime.now()).sentences()
-    return [ui.note("Models went without memory: ", ui.memory_text(miss), kind="warn") for miss in misses]
+    return [ui.note("Agents worked without the memory: ", ui.memory_text(miss), kind="warn") for miss in misses]
 
 
 # --- the machine ------------------------------------------------------------------------------------
+def _signed_in(view: View) -> Element | None:
+    """Return the number of browsers that are signed in on this machine, and the button that ends their sign-ins."""
+    if not view.sign_ins:
+        return None
+    return ui.section(
+        "Signed in",
+        el("p", f"{plural(view.sign_ins, 'browser is', 'browsers are')} signed in on this machine, each for a month."),
+        ui.action(view, "leave_everywhere", "Log out everywhere"),
+    )
+
+
 def _tokens(view: View, tokens: Sequence[Token]) -> Element:
     head = ("Name", "Spaces", "Right", "Last used", "Ends", "")
     table = ui.table("Tokens, the oldest first", head, (_token(view, token) for token in tokens))
@@ -363,7 +411,7 @@ def _tokens(view: View, tokens: Sequence[Token]) -> Element:
             "A program that connects over HTTP sends a token, as a password. The token says which "
             "spaces it opens, and whether the program may read, write or administer them.",
         ),
-        table if tokens else ui.empty("No token has been made: over HTTP, whoever is on this machine is the owner."),
+        table if tokens else el("p", "There is none yet."),
         ui.form(
             view,
             "create_token",
@@ -409,8 +457,7 @@ def _connected(status: dict[str, Any]) -> Element:
         )
         for process in processes
     )
-    table = ui.table("Processes that have the memory open", head, lines)
-    return ui.section("Connected", table if processes else ui.empty("Nobody else has the memory open."))
+    return ui.section("Connected", ui.table("Programs that have the memory open", head, lines))
 
 
 def _versions(view: View, status: dict[str, Any]) -> Element:
@@ -427,7 +474,10 @@ def _versions(view: View, status: dict[str, Any]) -> Element:
                 ("Schema", status["schema"]),
                 ("Home", ui.memory_text(status["home"], tag="code") if in_files else None),
                 ("Store", ui.memory_text(status["store"], tag="code") if view.is_owner else None),
-                ("Model", ui.memory_text(status["model"]["name"] or "none; the connected agent can distil")),
+                (
+                    "Model",
+                    ui.memory_text(status["model"]["name"] or _NO_MODEL),
+                ),
                 ("Embedding", f"{embedder} · {rows}" if view.is_owner else embedder),  # rows of all spaces
                 ("Tokens", f"{tokenizer['name']} · {exact}"),
             )

@@ -1,4 +1,4 @@
-"""Item: a statement with its evidence, history and correction form; a turn with the statements based on it.
+"""Item: a statement, corrected in its place, with its evidence and history; a turn with the statements based on it.
 
 A claim is followed by the words it is based on, marked in their turn.
 """
@@ -6,10 +6,9 @@ A claim is followed by the words it is based on, marked in their turn.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from mcp_memory.core.errors import NotFound
 from mcp_memory.core.text import one_line, remove_hidden
 from mcp_memory.core.types import (
     EXTRACTED,
@@ -20,82 +19,111 @@ from mcp_memory.core.types import (
     Fact,
     Mention,
     ResultHit,
-    StatementKind,
     Turn,
     Why,
 )
-from mcp_memory.longterm.verification.trust import REASONS
+from mcp_memory.longterm.names import USER
+from mcp_memory.longterm.statements import MAX_CHARS
 from mcp_memory.store.citations import address as at_lines
 from mcp_memory.ui import components as ui
+from mcp_memory.ui import times
 from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, Node, el
 from mcp_memory.ui.markdown import inline
+from mcp_memory.ui.pages.review import WHY
 
 
-def correction_form(view: View, atom: Atom) -> Iterator[Element]:
-    """Yield the form that corrects a statement, if the reader has the right."""
-    value = _value(atom.fact, atom.fact.value) if atom.fact else None
-    kind = "promise" if atom.label == "promise" else atom.kind
-    form = _form(view, atom, text=atom.text, kind=kind, when="never", day="", value=value)
-    if form:
-        yield ui.section(
-            "Correct it",
-            el("p", "Write what is true. The statement above ends and stays in the history. You can undo this."),
-            form,
-        )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Correction:
+    """A correction as it was written, to be shown in its form again: `note` says why it is not stored yet.
 
-
-def ask_value(view: View, atom: Atom, fact: Fact, *, text: str, kind: StatementKind, when: str, day: str) -> Page:
-    """Return the correction form again, with a field for the new value of the statement's fact.
-
-    It is shown if the corrected text does not contain the old value.
+    `is_never` means that the statement was never true, else it changed on `day` (`2026-11-30`, empty for today). If
+    `asks_value`, the form asks for the new value of the statement's fact. `was` is the statement that it was written
+    for, if another has replaced that meanwhile.
     """
-    form = _form(view, atom, text=text, kind=kind, when=when, day=day, value=_value(fact, ""), has_asked=True)
-    question = (
-        f"The memory also keeps this fact: {remove_hidden(f'{fact.entity} · {fact.relation} · {fact.value}')}. "
-        "Your text no longer names that value. "
-        "Write the new value below, or leave it empty to end the fact."
-    )
-    return Page(title=f"Correct {atom.id}", here="memory", body=ui.body(ui.note(question, kind="warn"), form))
+
+    text: str
+    note: str
+    is_never: bool = False
+    day: str = ""
+    asks_value: bool = False
+    was: Atom | None = None
 
 
-def _form(
-    view: View,
-    atom: Atom,
-    *,
-    text: str,
-    kind: StatementKind,
-    when: str,
-    day: str,
-    value: Element | None,
-    has_asked: bool = False,
-) -> Element | None:
-    times = [("never", "it was never true"), ("changed", "it was true, and changed")]
-    return ui.form(
+def _correction(view: View, atom: Atom, draft: Correction | None) -> Element | None:
+    """Return the form that corrects a statement, closed unless there is a draft; None if the reader lacks the right."""
+    today = times.local(view.memory.now()).date().isoformat()
+    given = draft or Correction(text=atom.text, note="")
+    value = None
+    if given.asks_value and atom.fact:
+        entity = "you" if atom.fact.entity == USER else atom.fact.entity
+        value = ui.input_field(remove_hidden(f"{entity} · {ui.relation_words(atom.fact.relation)}"), "value", "")
+    form = ui.form(
         view,
         "remember",
-        el("textarea", remove_hidden(text), name="text", required=True, rows=3, dir="auto", id="correct",
+        ui.note(given.note, kind="warn") if given.note else None,
+        _superseded_row(given.was, atom) if given.was else None,
+        el("textarea", remove_hidden(given.text), name="text", required=True, rows=2, maxlength=MAX_CHARS, dir="auto",
            aria_label="What is true"),
         value,
-        ui.hidden({"asked": 1} if has_asked else {}),
-        ui.choice("What was wrong", "when", times, when),
-        ui.input_field("Changed on", "valid_from", day, kind="date"),
-        ui.kind_choice(kind),
-        el("button", "Store the correction", class_="main"),
+        ui.hidden({"asked": 1} if value else {}),
+        ui.line(
+            _choose_when("changed", "It changed on", not given.is_never),
+            el("input", type="date", name="valid_from", value=given.day or today, aria_label="Day of the change"),
+            _choose_when("never", "It was never true", given.is_never),
+        ),
+        el("button", "Save", class_="main"),
         needs="write",
-        supersedes=atom.id,
+        supersedes=atom.id if atom.valid_to is None else "",
         back=f"/{atom.id}",
     )  # fmt: skip
+    return _act("Correct", form, id="correct", is_open=draft is not None)
 
 
-def _value(fact: Fact, value: str) -> Element:
-    label = remove_hidden(f"{fact.entity} · {fact.relation}")
-    return ui.input_field(f"Fact: {label}", "value", remove_hidden(value))
+def _choose_when(value: str, label: str, is_chosen: bool) -> Element:
+    return el("label", el("input", type="radio", name="when", value=value, checked=is_chosen), " ", label)
+
+
+def _ending(view: View, atom: Atom) -> Element | None:
+    """Return the form that ends a statement without another in its place; None if the reader lacks the right."""
+    today = times.local(view.memory.now()).date()
+    form = ui.form(
+        view,
+        "end",
+        ui.line(el("label", "It ended on ", el("input", type="date", name="on", value=today.isoformat(),
+                                               min=ui.day_of(atom.valid_from).isoformat(), max=today.isoformat()))),
+        el("p", "Agents are told that it is over. It stays in the history, and you can undo this."),
+        el("button", "Save", class_="main"),
+        id=atom.id,
+        back=f"/{atom.id}",
+    )  # fmt: skip
+    return _act("It ended", form)
+
+
+def _act(name: str, form: Element | None, *, id: str | None = None, is_open: bool = False) -> Element | None:
+    summary = el("summary", el("span", name), el("span", "Cancel"))
+    return form and el("details", summary, form, id=id, open=is_open, name="act")
+
+
+def _acts(view: View, atom: Atom, draft: Correction | None) -> Element | None:
+    """Return what the reader may do with a statement; an ended one is only forgotten, unless there is a draft."""
+    is_open = atom.valid_to is None
+    acts = [
+        _correction(view, atom, draft) if is_open or draft else None,
+        _ending(view, atom) if is_open else None,
+        *_forget_link(view, atom.id),
+    ]
+    return el("div", acts, class_="acts") if any(acts) else None
 
 
 def was_never_true(statement: Atom | Fact) -> bool:
     """Return whether a statement was corrected as never true; such a correction ends it at its own start or before."""
     return statement.valid_to is not None and statement.valid_to <= statement.valid_from
+
+
+def is_retired(atom: Atom) -> bool:
+    """Return whether a statement only gave way to another from the same words; nothing has changed for the user."""
+    return atom.is_sentence and was_never_true(atom)
 
 
 def drop_repeated(facts: Sequence[Fact]) -> list[Fact]:
@@ -113,7 +141,7 @@ async def undo_button(view: View, correction: Atom, replaced: Sequence[Atom]) ->
 
     None without the right, and if the correction was replaced itself, replaced nothing, or came from a model.
     """
-    if correction.valid_to is not None or not replaced:
+    if correction.valid_to is not None or all(map(is_retired, replaced)):
         return None
     first = await view.memory.turns([correction.evidence])
     if not any(turn.role == "note" for turn in first):
@@ -122,8 +150,9 @@ async def undo_button(view: View, correction: Atom, replaced: Sequence[Atom]) ->
 
 
 CHANGED_LATER = "Changed later, see"
-_QUARANTINED = "It waits for review, and is not recalled until then:"
-_AROUND = 3
+QUARANTINED = "It waits for review; no agent is told of it until then:"
+_TITLE = 160  # characters of a statement as the title of its page
+_MAX_OLD = 300  # characters of a statement beside the one that replaced it
 _MAX_STATEMENTS = 50
 _NEIGHBOUR_CHARS = 800  # characters of a neighbour
 _WINDOW = 20_000  # characters of a turn
@@ -132,34 +161,63 @@ _MAX_GAP = 600  # characters between quotes; quotes farther apart are shown sepa
 
 # --- a statement ------------------------------------------------------------------------------------
 async def statement(view: View) -> Page:
-    """Show a statement, its evidence, the pages that cite it, and its older and newer versions.
+    """Show a statement, how it is corrected, its evidence, its versions, and where it is used.
 
     Raises NotFound for an unknown id.
     """
-    memory, id = view.memory, view.parts["id"]
+    return await show_statement(view, view.parts["id"])
+
+
+async def show_statement(view: View, id: str, draft: Correction | None = None) -> Page:
+    """Show a statement; with a `draft`, its form is open and has the draft. Raises NotFound for an unknown id."""
+    memory = view.memory
     atom = await memory.atom(id)
     why = await memory.why(id)
     evidence = [Evidence(turn=atom.evidence, span=atom.span, quote=""), *atom.also]
     turns = {quote.turn.id: quote.turn for quote in why.quotes if quote.turn}
+    titles = await memory.titles([turn.session for turn in turns.values() if turn.role != "note"])
+    first = turns.get(atom.evidence)
+    elsewhere = {session: title for session, title in titles.items() if first is None or session != first.session}
     fact = next((quote.fact for quote in (atom, *why.replaces) if quote.fact), None)
     facts = drop_repeated(await memory.facts_about(fact.entity)) if fact else []
     newer = why.replaced_by[:1]
+    title = one_line(remove_hidden(atom.text), _TITLE)
     return Page(
-        title=f"Statement {id}",
+        title=title,
         here="memory",
         body=ui.body(
-            ui.memory_text(atom.text, tag="p", class_="said"),
-            *_doubt_note(view, atom.id, atom.held, note=_QUARANTINED),
+            None if title == atom.text else ui.memory_text(atom.text, tag="p", class_="said"),
+            _meta(atom, first, titles),
+            *_doubt_note(view, atom.id, atom.held, note=QUARANTINED),
             *_doubt_note(view, atom.id, atom.doubts, note="Compare it with its words:"),
-            *_end_note(atom, newer, [await undo_button(view, quote, [atom]) for quote in newer]),
-            _to_actions(view, atom),
-            ui.section("Based on", *_quotes(id, evidence, list(turns.values())), id="evidence"),
-            _details(atom, list(turns.values())),
+            _end_note(atom),
+            _acts(view, atom, draft),
+            *_changes("Now", atom, newer, [await undo_button(view, quote, [atom]) for quote in newer]),
+            *_changes("Before", atom, why.replaces, await undo_button(view, atom, why.replaces)),
+            ui.section("Based on", *_quotes(atom, evidence, list(turns.values()), elsewhere), id="evidence"),
             _support(why),
-            _mentions(why.mentions, ended={id: atom.superseded_by} if atom.valid_to else {}),
-            *_replaced_statements(why.replaces, await undo_button(view, atom, why.replaces)),
             *_history(fact, facts),
-            *correction_form(view, atom),
+            _mentions(why.mentions, ended={id: atom.superseded_by} if atom.valid_to else {}),
+            _details(atom, list(turns.values())),
+        ),
+    )
+
+
+def _meta(atom: Atom, turn: Turn | None, titles: Mapping[str, str]) -> Element:
+    """Return when a statement is true, who said it, where, and what it is about."""
+    ended = [" – ", ui.moment(atom.valid_to, day=True)] if atom.valid_to else None
+    when = None if was_never_true(atom) else el("span", ui.moment(atom.valid_from, day=True), ended)
+    who = turn and turn.role != "note" and atom.source == "user" and ui.speaker(turn)
+    title = turn and titles.get(turn.session)
+    return ui.line(
+        when,
+        who or ui.name_of_source(atom.source) or "you",
+        ui.conversation_link(turn, title) if turn and title else None,
+        ui.badge("promise" if atom.label == "promise" else "rule", "kind") if atom.kind == "instruction" else None,
+        (
+            ui.link(f"/entity/{ui.part(name)}", ui.memory_text(name), class_="entity")
+            for name in atom.entities
+            if name != USER
         ),
     )
 
@@ -167,12 +225,9 @@ async def statement(view: View) -> Page:
 def _details(atom: Atom, quoted: Sequence[Turn]) -> Element:
     fact = atom.fact
     adds = atom.source == "assistant" and any(turn.role == "user" for turn in quoted)
-    entities = ui.line(
-        ui.link(f"/entity/{ui.part(name)}", ui.memory_text(name), class_="entity") for name in atom.entities
-    )
-    return ui.labelled_values(
+    values = ui.labelled_values(
         (
-            ("Kind", ui.kind_badge(atom.kind)),
+            ("Kind", "a promise" if atom.label == "promise" else ui.KIND_NAMES[atom.kind]),
             ("True since", None if was_never_true(atom) else ui.moment(atom.valid_from)),
             (
                 "True until",
@@ -185,45 +240,68 @@ def _details(atom: Atom, quoted: Sequence[Turn]) -> Element:
                 "the assistant: a part of it stands only in what the assistant said" if adds else SAID_BY[atom.source],
             ),
             ("Origin", EXTRACTED if atom.is_sentence else None),
-            ("About", entities if atom.entities else None),
-            ("Fact", ui.memory_text(f"{fact.entity} · {fact.relation} · {fact.value}") if fact else None),
+            ("Fact", ui.fact_words(fact) if fact else None),
+            ("Number", el("span", atom.id, class_="id")),
         )
     )
+    return el("details", el("summary", "Details"), values)
 
 
 def _doubt_note(view: View, id: str, reasons: Sequence[str], *, note: str) -> Iterator[Element]:
     """Yield a note with the reasons to doubt a row, and buttons to release or keep it; nothing without reasons."""
     if reasons:
-        yield ui.note(note, " ", _reasons(reasons), kind="warn")
+        yield ui.note(note, " ", " ".join(WHY.get(reason, reason) for reason in reasons), kind="warn")
         buttons = [
-            ui.action(view, "review", "Release it", ids=id, verdict="released", back=f"/{id}"),
-            ui.action(view, "review", "Keep it out", ids=id, verdict="kept", back=f"/{id}"),
+            ui.action(view, "review", "Release", ids=id, verdict="released", back=f"/{id}"),
+            ui.action(view, "review", "Keep out", ids=id, verdict="kept", back=f"/{id}"),
         ]
         if any(buttons):
             yield ui.line(buttons)
 
 
-def _reasons(reasons: Iterable[str]) -> str:
-    return remove_hidden("; ".join(REASONS.get(reason, reason) for reason in reasons))
-
-
-def _end_note(atom: Atom, newer: Sequence[Atom], undo: Sequence[Element | None]) -> Iterator[Element]:
+def _end_note(atom: Atom) -> Element | None:
     if atom.valid_to is None:
-        return
-    because = ["This no longer holds: ", ui.memory_text(atom.closed_because)] if atom.closed_because else None
-    yield ui.note(
-        "This was never true: it was corrected." if was_never_true(atom) else because or "This no longer holds.",
-        kind="warn",
+        return None
+    because = ["No longer true: ", ui.memory_text(atom.closed_because)] if atom.closed_because else None
+    since = ["No longer true since ", ui.moment(atom.valid_to, day=True), "."]
+    if is_retired(atom):
+        return ui.note("Another statement was made of these words since.")
+    never = was_never_true(atom)
+    return ui.note("This was never true: it was corrected." if never else because or since, kind="warn")
+
+
+def _changes(title: str, atom: Atom, others: Sequence[Atom], undo: Any) -> Iterator[Element]:
+    """Yield what replaced a statement, or what it replaced, as old and new below each other, and the button to undo."""
+    if others:
+        pairs = ((other, atom) if other.superseded_by == atom.id else (atom, other) for other in others)
+        yield ui.section(title, ui.rows(_superseded_row(*pair, page=atom.id) for pair in pairs), undo)
+
+
+def _superseded_row(old: Atom, new: Atom, *, page: str = "") -> Element:
+    """Return a statement and the one that replaced it; the one that the page shows is no link."""
+
+    def text(atom: Atom) -> Element:
+        words = ui.memory_text(one_line(atom.text, _MAX_OLD))
+        return words if atom.id == page else ui.link(f"/{atom.id}", words)
+
+    return el(
+        "div",
+        el("p", el("del", text(old)), class_="said"),
+        el("p", "→ ", text(new), " ", ui.moment(new.valid_from, day=True), class_="said"),
     )
-    if newer:
-        yield ui.section("What holds instead", ui.rows(map(ui.statement_row, newer)), undo)
 
 
-def _quotes(id: str, evidence: Sequence[Evidence], turns: Sequence[Turn]) -> Iterator[Element]:
+def _quotes(
+    atom: Atom, evidence: Sequence[Evidence], turns: Sequence[Turn], titles: Mapping[str, str]
+) -> Iterator[Element]:
     """Yield each turn that is evidence, with all quoted words marked."""
     for turn in turns:
+        if turn.role == "note" and turn.content == atom.text:
+            told = ui.link(f"/{turn.id}", ui.moment(turn.said_at), **{"for": atom.id})
+            yield el("p", "Stored as it stands, in no conversation: ", told, class_="quote")
+            continue
         for spans in _group_spans(place.span for place in evidence if place.turn == turn.id):
-            yield ui.quote_turn(turn, spans, of=id)
+            yield ui.quote_turn(turn, spans, of=atom.id, title=titles.get(turn.session))
     if {place.turn for place in evidence} - {turn.id for turn in turns}:
         yield ui.note("The words that it was based on were forgotten.", kind="warn")
 
@@ -239,15 +317,12 @@ def _group_spans(spans: Iterable[tuple[int, int]]) -> list[list[tuple[int, int]]
     return groups
 
 
-def _support(why: Why) -> Element:
+def _support(why: Why) -> Element | None:
     if why.cites:
-        results = [_cited_result(result) for result in why.cites]
-    elif why.likely:
-        about = el("p", "It names no tool result. These were there before, and say the same:")
-        results = [about, *map(result_row, why.likely)]
-    else:
-        results = [ui.empty("No tool result supports this statement.")]
-    return ui.section("Tool results that support it", results)
+        return ui.section("Tool results that support it", map(_cited_result, why.cites))
+    if why.likely:
+        return ui.section("Tool results from before that say the same", map(result_row, why.likely))
+    return None
 
 
 def _cited_result(result: CitedResult) -> Element:
@@ -279,20 +354,14 @@ def _lines(at: str, call: str, text: str, node: str | None, taken: Element, more
     )
 
 
-def _mentions(mentions: Sequence[Mention], *, ended: Mapping[str, str | None]) -> Element:
+def _mentions(mentions: Sequence[Mention], *, ended: Mapping[str, str | None]) -> Element | None:
     def row(mention: Mention) -> list[Node]:
         path = "/persona" if mention.slug is None else f"/scene/{ui.part(mention.slug)}"
-        title = "Persona" if mention.slug is None else mention.title
+        title = "About you" if mention.slug is None else mention.title
         words = inline(mention.line.lstrip("-* "), ended=ended)
         return [el("p", ui.link(path, ui.memory_text(title))), el("p", words, dir="auto")]
 
-    rows = ui.rows(map(row, mentions)) if mentions else ui.empty("No scene and no line of the persona names it.")
-    return ui.section("Named by", rows)
-
-
-def _replaced_statements(older: Sequence[Atom], undo: Element | None) -> Iterator[Element]:
-    if older:
-        yield ui.section("Took the place of", ui.rows(map(ui.statement_row, older)), undo)
+    return ui.section("Used in", ui.rows(map(row, mentions))) if mentions else None
 
 
 def _history(fact: Fact | None, facts: Sequence[Fact]) -> Iterator[Element]:
@@ -300,7 +369,7 @@ def _history(fact: Fact | None, facts: Sequence[Fact]) -> Iterator[Element]:
     values = [value for value in facts if fact and value.relation == fact.relation]
     if fact is None or all(value.valid_to is None for value in values):
         return
-    entity, relation = remove_hidden(fact.entity), remove_hidden(fact.relation)
+    entity = "you" if fact.entity == USER else remove_hidden(fact.entity)
     head = ("Value", "True since", "True until", "Whose word", "Statement")
     lines = (
         (
@@ -312,9 +381,9 @@ def _history(fact: Fact | None, facts: Sequence[Fact]) -> Iterator[Element]:
         )
         for value in values
     )
-    caption = f"All values of {relation} of {entity}"
-    more = ui.link(f"/entity/{ui.part(fact.entity)}", ui.memory_text(fact.entity))
-    yield ui.section("History of this fact", ui.table(caption, head, lines), beside=more, id="history")
+    caption = f"{entity}: {ui.relation_words(fact.relation)}"
+    more = ui.link(f"/entity/{ui.part(fact.entity)}", ui.memory_text(entity))
+    yield ui.section("History", ui.table(caption, head, lines), beside=more, id="history")
 
 
 def _history_end(fact: Fact) -> Element | str | None:
@@ -323,17 +392,9 @@ def _history_end(fact: Fact) -> Element | str | None:
     return None if was_never_true(fact) else ui.moment(fact.valid_to, day=True)
 
 
-def _to_actions(view: View, atom: Atom) -> Element | None:
-    links = [
-        el("a", "Correct it", href="#correct") if view.may("write") else None,
-        ui.link("/forget", "Forget it …", ids=atom.id) if view.may("admin") else None,
-    ]
-    return ui.line(links) if any(links) else None
-
-
 def _forget_link(view: View, id: str) -> Iterator[Element]:
     if view.may("admin"):
-        yield el("p", ui.link("/forget", "Forget it …", ids=id))
+        yield ui.link("/forget", "Forget …", ids=id)
 
 
 # --- a turn -----------------------------------------------------------------------------------------
@@ -342,39 +403,41 @@ async def turn(view: View) -> Page:
     memory, id = view.memory, view.parts["id"]
     shown = next(iter(await memory.turns([id])), None)
     if shown is None:
-        raise NotFound(f"There is no turn {id} in this space. Find one with a search.")
+        raise ui.no_item(id)
     atoms = await memory.statements_about(id)
+    known = [atom for atom in atoms if not is_retired(atom)][:_MAX_STATEMENTS]
     chosen = next((atom for atom in atoms if atom.id == view.query.get("for")), None)
-    start = max(0, shown.position - _AROUND)
-    near = await memory.session_turns(shown.session, start=start, limit=2 * _AROUND + 1)
+    start = max(0, shown.position - ui.TURNS_AROUND)
+    near = await memory.session_turns(shown.session, start=start, limit=2 * ui.TURNS_AROUND + 1)
     before = [neighbour for neighbour in near if neighbour.position < shown.position]
-    after = [neighbour for neighbour in near if neighbour.position > shown.position][:_AROUND]
+    after = [neighbour for neighbour in near if neighbour.position > shown.position][: ui.TURNS_AROUND]
     reasons = await memory.why_held([id])
+    title = (await memory.titles([shown.session])).get(shown.session)
+    marked = [span for atom in ([chosen] if chosen else atoms) for span in _spans(atom, id)]
     return Page(
-        title=f"Turn {id}",
+        title=remove_hidden(title) if title else "A message",
         here="conversations",
         body=ui.body(
-            *_doubt_note(view, id, reasons.get(id, ()), note=_QUARANTINED),
+            ui.line(ui.conversation_link(shown, "The whole conversation")),
+            *_doubt_note(view, id, reasons.get(id, ()), note=QUARANTINED),
             ui.section(
-                "The words",
+                None,
                 ui.rows(map(_neighbour, before)) if before else None,
-                *_turn_window(
-                    view, shown, [span for atom in ([chosen] if chosen else atoms) for span in _spans(atom, id)]
-                ),
-                ui.note(
-                    f"Only the words that {chosen.id} is based on are marked. ",
-                    ui.link(f"/{id}", "Mark all that statements are based on"),
-                )
-                if chosen
-                else None,
+                *_turn_window(view, shown, marked),
+                _only_marked(chosen, id) if chosen else None,
                 ui.rows(map(_neighbour, after)) if after else None,
             ),
-            _turn_facts(shown, is_intact=await memory.is_intact(id)),
-            ui.section("Statements based on it", *_statements_from(shown, atoms[:_MAX_STATEMENTS])),
+            ui.section("Learned from it", ui.rows(map(ui.statement_row, known))) if known else None,
             *_cites(await memory.cites(id)),
-            *_forget_link(view, id),
+            _turn_facts(shown, is_intact=await memory.is_intact(id)),
+            *(el("p", link) for link in _forget_link(view, id)),
         ),
     )
+
+
+def _only_marked(atom: Atom, turn: str) -> Element:
+    said = ui.link(f"/{atom.id}", ui.memory_text(one_line(atom.text, _TITLE)))
+    return ui.note("Marked are the words behind “", said, "”. ", ui.link(f"/{turn}", "Mark all that was learned"))
 
 
 def _neighbour(turn: Turn) -> Element:
@@ -420,35 +483,18 @@ def _turn_facts(turn: Turn, *, is_intact: bool) -> Element:
         if is_intact
         else ui.badge("the words do not match it: they were changed outside this program", "bad")
     )
-    session = ui.link(
-        f"/session/{ui.part(turn.session)}", ui.memory_text(turn.session), start=max(0, turn.position - _AROUND) or None
-    )
-    return ui.labelled_values(
+    values = ui.labelled_values(
         (
             ("Said by", ui.speaker(turn)),
             ("Said", ui.moment(turn.said_at)),
             ("Stored", ui.moment(turn.learned_at)),
-            ("Session", session),
+            ("Conversation", ui.memory_text(turn.session)),
             ("Place in it", ui.count(turn.position + 1)),
             ("Hash", [el("code", turn.sha256), " ", verdict]),
+            ("Number", el("span", turn.id, class_="id")),
         )
     )
-
-
-def _statements_from(turn: Turn, atoms: Sequence[Atom]) -> Iterator[Element]:
-    if not atoms:
-        yield ui.empty("No statement is based on this turn.")
-        return
-    yield ui.rows(
-        [
-            ui.statement_row(atom),
-            *(
-                el("blockquote", ui.mark_spans(turn.content, spans, around=60), dir="auto")
-                for spans in _group_spans(_spans(atom, turn.id))
-            ),
-        ]
-        for atom in atoms
-    )
+    return el("details", el("summary", "Details"), values, open=not is_intact)
 
 
 def _cites(results: Sequence[CitedResult]) -> Iterator[Element]:

@@ -6,7 +6,7 @@ only readers with the right to administer see it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mcp_memory.core.errors import InvalidInput
@@ -18,7 +18,13 @@ from mcp_memory.ui.elements import Element, el
 from mcp_memory.ui.pictures import charts
 
 _SPANS = (7, 30, 90, 365)
-_SESSIONS = 100
+_COUNTED = (
+    "Your provider bills the conversations themselves, and that bill is not known here. Money is known only for the "
+    "calls that this memory makes itself: the price of your agent's model is not known here.",
+    "Each later call of a conversation would have sent the same tokens again. A provider charges about a tenth for "
+    "tokens that it has read before, so they count for a tenth. Only calls that this memory knows of are counted: the "
+    "saving is at least this much. What later calls saved counts on the day on which the result came.",
+)
 _SPENT = {"expand": "Spent on opening results", "canvas": "Spent on canvases"}
 
 
@@ -28,32 +34,31 @@ async def savings(view: View) -> Page:
     ledger = await view.memory.ledger()
     days = await view.memory.savings_by_day(days=span)
     sessions = await view.memory.savings_by_session(days=span)
-    sessions_with_pages = await _sessions_with_pages(view, sessions)
+    titles = await _titles(view, sessions)
     knows_models = view.is_owner or view.right == "admin"
     return Page(
         title="Savings",
         here="savings",
         body=ui.body(
-            el(
-                "p",
-                "This page counts the tokens that this memory saved and spent in your sessions. Your "
-                "provider bills the sessions themselves, and that bill is not known here. Money is known "
-                "only for the calls that this memory makes itself: the price of your agent's model is "
-                "not known here.",
-            ),
-            ui.columns(_totals(ledger), _models(view, ledger) if knows_models else None),
+            _net(ledger),
             _by_day(days, span, knows_models and any(day.model_tokens for day in days)),
-            _by_session(sessions, sessions_with_pages, span) if sessions else None,
-            _calls(ledger["model"]["ever"]) if knows_models else None,
+            ui.wide_columns(
+                [
+                    _by_session(sessions, titles, span) if sessions else None,
+                    _calls(ledger["model"]["ever"]) if knows_models else None,
+                ],
+                [_totals(ledger), _models(view, ledger) if knows_models else None],
+            ),
+            el("details", el("summary", "How this is counted"), (el("p", text) for text in _COUNTED)),
         ),
     )
 
 
-async def _sessions_with_pages(view: View, sessions: Sequence[SessionSavings]) -> set[str]:
-    """Return the names of the sessions that have a page, because they have turns or tool results."""
-    names = {session.session for session in await view.memory.sessions(limit=_SESSIONS)}
-    others = [session.session for session in sessions if session.session not in names]
-    return names | {name for name in others if await view.memory.records(session=name, limit=1)}
+async def _titles(view: View, sessions: Sequence[SessionSavings]) -> dict[str, str]:
+    """Return the titles of the sessions that have a page, because they have turns or tool results."""
+    titles = await view.memory.titles([session.session for session in sessions])
+    others = [session.session for session in sessions if session.session not in titles]
+    return titles | {name: name for name in others if await view.memory.records(session=name, limit=1)}
 
 
 def _span(view: View) -> int:
@@ -66,20 +71,20 @@ def _span(view: View) -> int:
 # --- in all -----------------------------------------------------------------------------------------
 
 
-def _totals(ledger: dict[str, Any]) -> Element:
+def _has_savings(ledger: dict[str, Any]) -> bool:
+    return bool(ledger["savings"]["kinds"] or ledger["offload"]["tokens_raw"])
+
+
+def _totals(ledger: dict[str, Any]) -> Element | None:
     saved, offload = ledger["savings"], ledger["offload"]
-    if not saved["kinds"] and not offload["tokens_raw"]:
-        return ui.section(
-            "Since the beginning",
-            ui.empty("Nothing was saved yet. Once an agent offloads large results, a few lines stand in for each."),
-        )
+    if not _has_savings(ledger):
+        return None
     raw, kept = offload["tokens_raw"], offload["tokens_kept"]
     less = f"{1 - kept / raw:.1%}" if raw else ""
     became = f"{ui.count(raw)} tokens became {ui.count(kept)}, {less} less"
     spent = [(_SPENT[kind], _tokens(tokens)) for kind, tokens in saved["spent"].items()]
     return ui.section(
         "Since the beginning",
-        _net(saved["net_tokens"], saved["net_cost"]),
         ui.labelled_values(
             (
                 ("Saved when the results came", _tokens(saved["saved_once"])),
@@ -90,22 +95,20 @@ def _totals(ledger: dict[str, Any]) -> Element:
                 ("Tool results", became if raw else None),
             )
         ),
-        ui.note(
-            "Each later call of a session would have sent the same tokens again. A provider charges "
-            "about a tenth for tokens that it has read before, so they count for a tenth. Only calls "
-            "that this memory knows of are counted: the saving is at least this much."
-        ),
     )
 
 
-def _net(tokens: int, cost: int) -> Element:
-    """Return the net tokens, and what they cost if that has the same sign."""
+def _net(ledger: dict[str, Any]) -> Element:
+    """Return the net tokens, and what they cost if that is another number of the same sign."""
+    if not _has_savings(ledger):
+        return el("p", "Nothing was saved yet: an agent must offload a large result first.", class_="lead")
+    tokens, cost = ledger["savings"]["net_tokens"], ledger["savings"]["net_cost"]
     is_saved, worth = tokens >= 0, None
-    if (cost >= 0) == is_saved:
+    if (cost >= 0) == is_saved and cost != tokens:
         verb = "would have cost" if is_saved else "cost"
         worth = f"They {verb} as much as {_tokens(abs(cost))} that a model reads for the first time."
     kind = "saved, less what was spent." if is_saved else "more spent than saved."
-    return el("p", el("strong", _tokens(abs(tokens))), f" {kind} ", worth)
+    return el("p", el("strong", _tokens(abs(tokens))), f" {kind} ", worth, class_="lead")
 
 
 def _tokens(number: int) -> str:
@@ -133,8 +136,7 @@ def _by_day(days: Sequence[DaySavings], span: int, knows_models: bool) -> Elemen
         "By day",
         charts.days(series, label=f"Tokens saved and spent on each of the last {span} days"),
         ui.table(
-            f"Tokens on each of the last {span} days. "
-            "What later calls saved counts on the day on which the result came.",
+            f"Tokens on each of the last {span} days",
             head,
             lines,
             numbers=range(1, len(head)),
@@ -169,13 +171,13 @@ def _money(cost: float | None) -> str:
     return "–" if cost is None else f"${cost:,.4f}" if cost < 1 else f"${cost:,.2f}"
 
 
-def _by_session(sessions: Sequence[SessionSavings], with_pages: Collection[str], span: int) -> Element:
+def _by_session(sessions: Sequence[SessionSavings], titles: Mapping[str, str], span: int) -> Element:
     """Return the savings and costs by session; sessions that have a page are links."""
-    head = ["Session", "Last", "Saved", "Spent", "Net"]
+    head = ["Conversation", "Last", "Saved", "Spent", "Net"]
     lines = (
         (
-            ui.link(f"/session/{ui.part(session.session)}", ui.memory_text(session.session))
-            if session.session in with_pages
+            ui.link(f"/session/{ui.part(session.session)}", ui.memory_text(titles[session.session]))
+            if session.session in titles
             else ui.memory_text(session.session),
             ui.moment(session.at, day=True),
             ui.count(session.saved),
@@ -184,12 +186,11 @@ def _by_session(sessions: Sequence[SessionSavings], with_pages: Collection[str],
         )
         for session in sessions
     )
-    title = f"Sessions of the last {span} days"
+    title = f"Conversations of the last {span} days"
     return ui.section(
         title,
         ui.table(
-            "Tokens that each session saved and spent, the newest first. A session without a link "
-            "has neither turns nor tool results here any more.",
+            "Tokens that each conversation saved and spent, the newest first",
             head,
             lines,
             numbers=(2, 3, 4),
@@ -236,10 +237,10 @@ def _of(tokens: int, most: int) -> str:
     return f"{ui.count(tokens)} of {ui.count(most)}"
 
 
-def _calls(ever: Sequence[dict[str, Any]]) -> Element:
-    """Return a table of all calls to language models, with a row for each purpose and model."""
+def _calls(ever: Sequence[dict[str, Any]]) -> Element | None:
+    """Return a table of all calls to language models, with a row for each purpose and model; None without a call."""
     if not ever:
-        return ui.section("What models were asked for", ui.empty("No model was asked yet."))
+        return None
     head = ("Purpose", "Model", "Calls", "Failed",
             "Tokens read", "Tokens written", "US dollars")  # fmt: skip
     lines = (

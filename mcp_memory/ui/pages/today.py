@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mcp_memory.store.values import RecallEntry
 
 _DAYS = 7
-_WAITING = 100
+_WAITING = 20
 _RECALLS, _RECALLS_SHOWN = 200, 4
 _SESSIONS = 5
 _TEXT = 220  # characters of a statement
@@ -38,41 +38,38 @@ async def today(view: View) -> Page:
     is_known = any(line.is_claim for line in lines)
     if not (talks or is_known or scenes or new.learned_total):
         return Page(title="Today", here="today", body=ui.body(*first_steps(view)))
-    recalls = [entry for entry in await memory.recalls(limit=_RECALLS) if entry.at.astimezone().date() >= new.since]
+    recalls = [entry for entry in await memory.recalls(limit=_RECALLS) if ui.day_of(entry.at) >= new.since]
     saved = sum(day.saved - day.spent for day in await memory.savings_by_day(days=_DAYS))
-    waiting = len(await memory.waiting(limit=_WAITING + 1))
+    today = new.since + timedelta(days=_DAYS)
     return Page(
         title="Today",
         here="today",
         body=ui.body(
-            _summary(new, recalls, saved),
-            _review_note(waiting),
-            ui.columns(
-                el("div", _changed(new.changed), _learned(new), _talks(talks)),
-                el(
-                    "div",
-                    _coming(new.planned, new.since + timedelta(days=_DAYS)),
-                    _promised(new.promises),
-                    _recalled(recalls),
-                    _named(new.entities),
-                    persona_part(lines, scenes) if is_known else None,
-                ),
+            _summary(today, new, recalls, saved),
+            _review_note(len(await memory.waiting(limit=_WAITING + 1))),
+            ui.wide_columns(
+                [_coming(new.planned, today), _changed(new.changed), _learned(new)],
+                [_promised(new.promises), _recalled(recalls), _named(new.entities), _talks(talks)],
             ),
-            None if (await memory.ledger())["model"]["name"] else _model_note(),
+            el("div", persona_part(lines, scenes), class_="spread") if is_known else None,
             *tell(view),
+            None if (await memory.ledger())["model"]["name"] else _model_note(),
         ),
     )
 
 
-def _summary(new: Lately, recalls: Sequence[RecallEntry], saved: int) -> Element:
-    """Return the week in one sentence."""
+def _summary(today: date, new: Lately, recalls: Sequence[RecallEntry], saved: int) -> Element:
+    """Return the date, and the week in one sentence whose numbers lead to their pages."""
+    learned = plural(new.learned_total, "new statement") if new.learned_total else "nothing new"
     parts = [
-        plural(new.learned_total, "new statement") if new.learned_total else "nothing new",
-        f"{len(new.changed)} changed" if new.changed else "",
-        f"{plural(len(recalls), 'recall')} by agents" if recalls else "",
-        f"{saved:,} tokens saved" if saved > 0 else "",
+        ui.link("/memory#statements", learned),
+        f"{len(new.changed)} changed" if new.changed else None,
+        ui.link("/live", plural(len(recalls), "recall"), " by agents") if recalls else None,
+        ui.link("/savings", f"{saved:,} tokens saved") if saved > 0 else None,
     ]
-    return el("p", f"In the last {_DAYS} days: ", ", ".join(filter(None, parts)), ".", class_="lead")
+    shown = [part for part in parts if part is not None]
+    week = [[", " if place else "", part] for place, part in enumerate(shown)]
+    return el("p", f"{today:%A}, {ui.day_text(today)}. In the last {_DAYS} days: ", week, ".", class_="lead")
 
 
 def _review_note(waiting: int) -> Element | None:
@@ -82,19 +79,23 @@ def _review_note(waiting: int) -> Element | None:
     return ui.note(f"{many} for your decision. ", ui.link("/review", "Review"), kind="warn")
 
 
-def _statement(atom: Atom, *beside: Node | None) -> Element:
+def _statement(atom: Atom, *meta: Node | None, when: Node) -> Element:
+    """Return a statement with its date or day beside it."""
     text = ui.memory_text(one_line(atom.text, _TEXT))
-    return el("p", ui.link(f"/{atom.id}", text), *([" ", part] for part in beside if part), class_="said")
+    return ui.dated_row(el("p", ui.link(f"/{atom.id}", text), class_="said"), *meta, when=when)
 
 
 def _changed(changed: Sequence[Replaced]) -> Element | None:
     if not changed:
         return None
     rows = (
-        [
-            el("p", el("del", ui.memory_text(one_line(change.old.text, _TEXT))), class_="said"),
-            _statement(change.new, ui.moment(change.new.valid_from, day=True)),
-        ]
+        ui.dated_row(
+            [
+                el("p", el("del", ui.memory_text(one_line(change.old.text, _TEXT))), class_="said"),
+                el("p", ui.link(f"/{change.new.id}", ui.memory_text(one_line(change.new.text, _TEXT))), class_="said"),
+            ],
+            when=ui.moment(change.new.valid_from, day=True),
+        )
         for change in changed
     )
     return ui.section("Changed", ui.rows(rows))
@@ -104,7 +105,8 @@ def _learned(new: Lately) -> Element | None:
     if not new.learned:
         return None
     rows = (
-        _statement(atom, ui.moment(atom.valid_from, day=True), ui.name_of_source(atom.source)) for atom in new.learned
+        _statement(atom, ui.name_of_source(atom.source), when=ui.moment(atom.valid_from, day=True))
+        for atom in new.learned
     )
     more = new.learned_total > len(new.learned)
     return ui.section(
@@ -120,17 +122,17 @@ def _talks(talks: Sequence[Conversation]) -> Element | None:
 
 
 def _coming(planned: Sequence[Planned], now: date) -> Element | None:
-    rows = [_statement(plan.atom, el("strong", _when(plan.day, now))) for plan in planned]
+    rows = [_statement(plan.atom, when=el("strong", _when(plan.day, now), class_="when")) for plan in planned]
     return ui.section("Coming up", ui.rows(rows)) if rows else None
 
 
 def _when(day: date, now: date) -> str:
-    """Return a day of the next weeks: `today`, `tomorrow`, `Thursday 12 February`."""
-    return {0: "today", 1: "tomorrow"}.get((day - now).days, f"{day:%A} {day.day} {day:%B}")
+    """Return a day of the next weeks: `today`, `tomorrow`, `Thu, 12 Feb 2026`."""
+    return {0: "today", 1: "tomorrow"}.get((day - now).days, f"{day:%a}, {ui.day_text(day)}")
 
 
 def _promised(promises: Sequence[Atom]) -> Element | None:
-    rows = [_statement(atom) for atom in promises]
+    rows = [_statement(atom, when=ui.moment(atom.valid_from, day=True)) for atom in promises]
     return ui.section("You asked to be told", ui.rows(rows)) if rows else None
 
 
@@ -140,11 +142,11 @@ def _recalled(recalls: Sequence[RecallEntry]) -> Element | None:
     rows = (
         [
             el("p", _question(entry), class_="said"),
-            ui.line(ui.moment(entry.at), plural(len(entry.ids), "line was", "lines were") + " given"),
+            ui.line(ui.moment(entry.at), plural(len(entry.ids), "line")),
         ]
         for entry in recalls[:_RECALLS_SHOWN]
     )
-    return ui.section("What your agents were told", ui.rows(rows), beside=ui.link("/live", "All, and why"))
+    return ui.section("What your agents got", ui.rows(rows), beside=ui.link("/live", "All, and why"))
 
 
 def _question(entry: RecallEntry) -> Element:

@@ -11,7 +11,7 @@ from datetime import UTC, date, datetime
 
 from mcp_memory.core.text import plural, remove_hidden
 from mcp_memory.core.types import Fact
-from mcp_memory.ui.components import badge, count, line, link, moment, name_of_source, part
+from mcp_memory.ui.components import badge, count, line, link, moment, name_of_source, part, relation_words
 from mcp_memory.ui.elements import Element, el, svg
 from mcp_memory.ui.times import day_of, day_text
 
@@ -248,7 +248,7 @@ def _row(fact: Fact, scale: _Scale, now: datetime, as_of: datetime | None) -> It
     holds = fact.valid_from <= at and (fact.valid_to is None or fact.valid_to > at)
     yield line(
         link(f"/{fact.atom}", fact.atom, class_="id"),
-        el("span", remove_hidden(fact.relation), " ", el("strong", remove_hidden(fact.value)), dir="auto"),
+        el("span", relation_words(fact.relation), " ", el("strong", remove_hidden(fact.value)), dir="auto"),
         moment(fact.valid_from, day=True),
         ["– ", moment(fact.valid_to, day=True)] if fact.valid_to else None,
         badge("holds" if holds else "does not hold", "ok" if holds else ""),

@@ -15,8 +15,8 @@ export const TAGS_SVG = words("a svg g path rect circle line polyline polygon te
 export const ATTRIBUTES = words(`
     abbr action autocomplete autofocus checked cite class cols colspan datetime dir disabled download enctype for form
     headers hidden high href id inputmode lang list low max maxlength method min minlength multiple name open optimum
-    pattern placeholder readonly rel required role rowspan rows scope selected size span spellcheck start step
-    tabindex title translate type value
+    pattern placeholder popover popovertarget readonly rel required role rowspan rows scope selected size span
+    spellcheck start step tabindex title translate type value
     cx cy d dominant-baseline dx dy fill height marker-end markerHeight markerWidth orient points preserveAspectRatio
     r refX refY rx ry stroke stroke-dasharray stroke-width text-anchor transform viewBox width x x1 x2 y y1 y2`);
 const ADDRESSES = words("href action cite");

@@ -9,6 +9,7 @@ const search = document.getElementById("search");
 const base = document.querySelector("header .name").pathname.replace(/\/$/, "");
 const here = location.pathname.slice(base.length);
 
+if (/^#[\w-]{72}$/.test(location.hash)) history.replaceState(null, "", location.pathname + location.search); // a key
 tellZone(`${base.slice(0, base.lastIndexOf("/"))}/`);
 
 // --- keys -------------------------------------------------------------------------------------------
@@ -62,13 +63,34 @@ addEventListener("keydown", (event) => {
 // --- changes ----------------------------------------------------------------------------------------
 
 const QUIET = ["/search", "/forget"]; // what is read or decided there must not move
-const SOON = 80; // milliseconds
-let source, clock, asking, isStale;
+const SOON = 80, AGAIN = 3_000; // milliseconds
+const CLOSED = base.startsWith("/ui/")
+  ? "The server does not answer. This page goes on when it does."
+  : "The memory is closed: run mcp-memory ui to open it again.";
+let source, clock, asking, isStale, failures = 0;
+const closed = document.createElement("p");
+closed.className = "note warn";
+closed.setAttribute("role", "status");
 
 function connect() {
+  source?.close();
   source = new EventSource(`${base}/events`);
   source.onmessage = later;
-  source.onopen = () => isStale && later();
+  source.onopen = () => {
+    failures = 0;
+    closed.remove();
+    if (isStale) later();
+  };
+  source.onerror = () => {
+    isStale = true; // it may have missed changes
+    if (++failures > 1 && !closed.isConnected) {
+      main.prepend(closed);
+      closed.textContent = CLOSED; // a text that is put into a status is read aloud
+    }
+    if (source.readyState !== EventSource.CLOSED) return;
+    later(); // signed out, perhaps
+    setTimeout(() => source.readyState === EventSource.CLOSED && !document.hidden && connect(), AGAIN);
+  };
 }
 
 function later() {
