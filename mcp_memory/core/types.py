@@ -189,6 +189,9 @@ class MentionedEntity:
     last: datetime
 
 
+EntityOrder = Literal["statements", "last", "name"]
+"""Most statements first, mentioned last first, or by name."""
+
 SceneAction = Literal["create", "update", "merge", "delete", "restore"]
 
 

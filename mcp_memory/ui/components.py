@@ -295,6 +295,11 @@ def pager(path: str, cursor: str | None, text: str, **query: object) -> Element 
     )
 
 
+def entity_link(name: str) -> Element:
+    """Return the name of a person, place or thing as a link to its page."""
+    return link(f"/entity/{part(name)}", memory_text(name), class_="entity")
+
+
 # --- rows of the memory -----------------------------------------------------------------------------
 def statement_row(atom: Atom) -> Element:
     """Return a statement in a line or two: its text, id, kind, dates, source, quarantine and entities."""
@@ -310,7 +315,7 @@ def statement_row(atom: Atom) -> Element:
             name_of_source(atom.source),
             review_badge() if atom.held else None,
             badge("check its words", "warn") if atom.doubts else None,
-            (link(f"/entity/{part(name)}", memory_text(name), class_="entity") for name in atom.entities),
+            map(entity_link, atom.entities),
         ),
         class_="statement ended" if ended else "statement",
     )
@@ -330,8 +335,7 @@ def entity_names(entities: Iterable[MentionedEntity]) -> Element:
     """Return the names of entities side by side, each with the number of statements that mention it."""
 
     def named(entity: MentionedEntity) -> Element:
-        name = link(f"/entity/{part(entity.name)}", memory_text(entity.name))
-        return el("li", name, " ", el("small", count(entity.statements)))
+        return el("li", entity_link(entity.name), " ", el("small", count(entity.statements)))
 
     return el("ul", map(named, entities), class_="names")
 

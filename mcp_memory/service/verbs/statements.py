@@ -17,6 +17,7 @@ from mcp_memory.core.types import (
     Atom,
     CitedResult,
     Detail,
+    EntityOrder,
     Fact,
     Kind,
     MemoryResults,
@@ -430,13 +431,17 @@ class StatementVerbs(Verbs):
         return self._store.read(self.space, atom_rows.list_atoms, filters=Filters(), limit=limit)
 
     @reading
-    def mentioned_entities(self, *, prefix: str = "", limit: int = 100) -> list[MentionedEntity]:
+    def mentioned_entities(
+        self, text: str = "", *, order: EntityOrder = "statements", start: int = 0, limit: int = 100
+    ) -> list[MentionedEntity]:
         """Return the people, projects, places and things in current statements, without the user.
 
-        Those with the most statements come first. `prefix` is the beginning of their main names, in any case.
+        `text` is a part of one of their names, in any case; `start` is the number of entities to skip.
         """
         check_range(limit, "limit", 1, 1_000)
-        return self._store.read(self.space, entity_rows.mentioned, prefix=prefix, limit=limit)
+        return self._store.read(
+            self.space, entity_rows.mentioned, text=text, order=order, start=max(0, start), limit=limit
+        )
 
     @reading
     def entities(self, *, prefix: str = "", limit: int = 100) -> list[str]:
