@@ -226,6 +226,9 @@ class MemoryMap:
     total: int
 
 
+EntityOrder = Literal["statements", "last", "name"]
+"""Most statements first, mentioned last first, or by name."""
+
 SceneAction = Literal["create", "update", "merge", "delete", "restore"]
 
 

@@ -102,6 +102,7 @@ JOURNEY: list[tuple[str, Step]] = [
     ("turns", lambda m, s: m.turns(["t1", "t2", "t3"])),
     ("sessions", lambda m, s: m.sessions()),
     ("conversations", lambda m, s: m.conversations("ferry")),
+    ("conversation", lambda m, s: m.conversation("trip")),
     ("titles", lambda m, s: m.titles(["trip", "nowhere"])),
     ("session_turns", lambda m, s: m.session_turns("trip")),
     ("conversation_search", lambda m, s: m.conversation_search("ferry", neighbours=1)),
