@@ -295,6 +295,11 @@ def pager(path: str, cursor: str | None, text: str, **query: object) -> Element 
     )
 
 
+def entity_link(name: str) -> Element:
+    """Return the name of a person, place or thing as a link to its page."""
+    return link(f"/entity/{part(name)}", memory_text(name), class_="entity")
+
+
 # --- rows of the memory -----------------------------------------------------------------------------
 def statement_row(atom: Atom) -> Element:
     """Return a statement with its dates beside it, and below it what is special about it and what it is about."""
@@ -320,7 +325,7 @@ def rule_badge(atom: Atom) -> Element | None:
 
 def entity_links(entities: Iterable[str]) -> Iterator[Element]:
     """Yield a link to each entity, except to the user."""
-    return (link(f"/entity/{part(name)}", memory_text(name), class_="entity") for name in entities if name != USER)
+    return (entity_link(name) for name in entities if name != USER)
 
 
 def turn_row(turn: Turn, spans: Sequence[tuple[int, int]] = ()) -> Element:
@@ -337,8 +342,7 @@ def entity_names(entities: Iterable[MentionedEntity]) -> Element:
     """Return the names of entities side by side, each with the number of statements that mention it."""
 
     def named(entity: MentionedEntity) -> Element:
-        name = link(f"/entity/{part(entity.name)}", memory_text(entity.name))
-        return el("li", name, " ", el("small", count(entity.statements)))
+        return el("li", entity_link(entity.name), " ", el("small", count(entity.statements)))
 
     return el("ul", map(named, entities), class_="names")
 

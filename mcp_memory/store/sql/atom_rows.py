@@ -282,6 +282,12 @@ def are_current(tx: Transaction, ids: Iterable[str]) -> dict[str, bool]:
     return {f"a{number}": bool(is_current) for number, is_current in tx.among(sql, numbers_of(ids, "a"))}
 
 
+def periods(tx: Transaction, numbers: Iterable[int]) -> dict[int, tuple[int, int | None]]:
+    """Map each of these atoms to the start and end of its validity in ms. Unknown and forgotten ones are left out."""
+    sql = "SELECT id, valid_from, valid_to FROM atom WHERE space = :space AND tombstone IS NULL AND id IN ({})"
+    return {number: (start, end) for number, start, end in tx.among(sql, numbers)}
+
+
 def list_atoms(tx: Transaction, *, filters: Filters, after: str | None = None, limit: int = 100) -> list[Atom]:
     """Return atoms that are current (at `filters.as_of`), highest priority first (−1 before all), then oldest.
 

@@ -30,6 +30,7 @@ from mcp_memory.ui import times
 from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, Node, el
 from mcp_memory.ui.markdown import inline
+from mcp_memory.ui.pages.recalls import feedback_part
 from mcp_memory.ui.pages.review import WHY
 
 
@@ -197,6 +198,7 @@ async def show_statement(view: View, id: str, draft: Correction | None = None) -
             ui.section("Based on", *_quotes(atom, evidence, list(turns.values()), elsewhere), id="evidence"),
             _support(why),
             *_history(fact, facts),
+            await feedback_part(view, id),
             _mentions(why.mentions, ended={id: atom.superseded_by} if atom.valid_to else {}),
             _details(atom, list(turns.values())),
         ),
@@ -429,6 +431,7 @@ async def turn(view: View) -> Page:
                 ui.rows(map(_neighbour, after)) if after else None,
             ),
             ui.section("Learned from it", ui.rows(map(ui.statement_row, known))) if known else None,
+            await feedback_part(view, id),
             *_cites(await memory.cites(id)),
             _turn_facts(shown, is_intact=await memory.is_intact(id)),
             *(el("p", link) for link in _forget_link(view, id)),
