@@ -182,5 +182,5 @@ def _near(places: Floats, half: Floats) -> tuple[Integers, Integers]:
         (at,) = np.nonzero((apart < sorted_half[step:] + sorted_half[:-step]).all(axis=1))
         pairs.append((order[at], order[at + step]))
     if not pairs:
-        return (np.zeros(0, np.intp),) * 2
+        return np.zeros(0, np.intp), np.zeros(0, np.intp)
     return np.concatenate([one for one, _ in pairs]), np.concatenate([other for _, other in pairs])
