@@ -46,9 +46,9 @@ def opinions(store: Store, space: str, question: str) -> Mapping[str, float]:
         return NO_OPINIONS
     asked = question_hashes(question)
     likest: dict[str, float] = {}
-    for feedback in counted:
-        words = frozenset(feedback.words)
-        likeness = len(words & asked) / len(words | asked) if words else 0.0
-        if likeness > abs(likest.get(feedback.target, 0.0)):
-            likest[feedback.target] = likeness if feedback.verdict == "helpful" else -likeness
+    for target, verdict, words in counted:
+        if both := len(words & asked):
+            likeness = both / len(words | asked)
+            if likeness > abs(likest.get(target, 0.0)):
+                likest[target] = likeness if verdict == "helpful" else -likeness
     return likest
