@@ -157,7 +157,7 @@ def _model_note() -> Element:
             "p",
             "All of this page is made of your own words, without a model. A model would also put statements in its own"
             " words, join them into pages by topic, and write the page about you. Your agent can do that with its own"
-            " model, without a key: ask it to call distill. Or name a model of yours:",
+            " model, without a key: ask it to read what this memory has not read yet. Or name a model of yours:",
         ),
         el("pre", el("code", "MCP_MEMORY_LLM=ollama/qwen3:8b")),
     )
