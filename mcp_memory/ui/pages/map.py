@@ -40,7 +40,7 @@ async def memory_map(view: View) -> Page:
     today = day_of(datetime.now(UTC))
     first = min(spot.begun for spot in drawn.spots)
     day = _day(view, first, today)
-    shown = sorted((spot for spot in drawn.spots if spot.is_on(day)), key=lambda spot: (-spot.radius, spot.name))
+    shown = [drawn.spots[at] for at in drawn.on(day)]
     lines = sum(line.is_on(day) for line in drawn.lines)
     return Page(
         title="Map",
