@@ -23,7 +23,7 @@ from mcp_memory.store.values import NewAtom
 from mcp_memory.ui.components import Page
 from mcp_memory.ui.elements import html, text_of, tree
 from mcp_memory.ui.pages.map import map_data
-from mcp_memory.ui.pictures.map import MOST_DRAWN, Map, laid_out
+from mcp_memory.ui.pictures.map import MOST_DRAWN, Map, laid_out, neighbourhood
 from tests.ui.browsing import Browser
 from tests.ui.holding import at
 from tests.ui.shown import elements, links, text
@@ -108,6 +108,16 @@ async def test_the_data_are_json_for_readers_in_a_session(browser: Browser) -> N
     assert [spot[0] for spot in answer.json()["spots"]] == ["Noa", "</script><b>"]
     browser.cookies.clear()
     assert (await browser.open("/map.json")).status_code == 401
+
+
+async def test_the_neighbourhood_of_a_name_is_drawn_like_the_map(memory: Memory) -> None:
+    await store(memory, about("Noa", "Uxía"), about("Uxía", "Ana"), about("Ana", "Brais"))
+    drawn = neighbourhood(await memory.entity_map(about="Uxía"), "Uxía", NOW.date())
+    page = Page(title="", body=(drawn,))
+    assert spots(page) == ["/entity/Ux%C3%ADa", "/entity/Ana", "/entity/Noa"]
+    assert [one.attributes["aria-label"] for one in elements(page) if one.attributes.get("role") == "region"] == [
+        "What is mentioned together with Uxía"
+    ]
 
 
 # --- positions --------------------------------------------------------------------------------------

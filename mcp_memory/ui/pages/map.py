@@ -120,7 +120,9 @@ def _bars(drawn: Map, least: int, last: int) -> Element:
 
 def _picture(drawn: Map, day: date, shown: Sequence[Spot]) -> Element:
     notes = [
-        "The larger a spot, the more statements mention it; lines join what one statement mentions together.",
+        "The larger a spot, the more statements mention it.",
+        " Lines join" if any(line.is_on(day) for line in drawn.lines) else " Lines will join",
+        " what one statement mentions together.",
         " A ring marks what is new this week." if any(spot.is_new(day) for spot in shown) else None,
         " Squares are topics." if any(spot.node.topic for spot in shown) else None,
         el("span", f" The {MOST_DRAWN} largest are drawn.", class_="without-script")

@@ -253,6 +253,14 @@ def legend(drawn: Map, day: date) -> Element | None:
     return el("div", names, class_="line") if names else None
 
 
+def neighbourhood(given: MemoryMap, name: str, day: date) -> Element:
+    """Return the map of an entity and those that it is mentioned with (`entity_map(about=name)`), for its page."""
+    label = f"What is mentioned together with {remove_hidden(one_line(name, 80))}"
+    drawn = picture(laid_out(given), day, label=label)
+    box = el("div", drawn, class_="picture scroll", tabindex="0", role="region", aria_label=label)
+    return el("figure", box, class_="map")
+
+
 # --- for the script ---------------------------------------------------------------------------------
 
 

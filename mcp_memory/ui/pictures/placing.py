@@ -28,9 +28,9 @@ Box = tuple[float, float, float]
 """Room for a node and its label in pixels: half of its width, and its height above and below the position."""
 
 _FIRST = 16  # nodes of the first level
-_STEPS = 36  # of a level
+_STEPS = 28  # of a level
 _EXACT = 160  # nodes whose repulsion is computed pair by pair
-_CELLS = 64  # of the grid in each direction
+_CELLS = 48  # of the grid in each direction
 _GRAVITY = (0.12, 0.35)  # along both axes: maps are wider than high
 _ALONE = 2.2  # how much stronger it is for nodes without links
 _WIDTH, _HEIGHT = 1000.0, 620.0  # pixels that many nodes fill
@@ -169,13 +169,12 @@ def _near(places: Floats, half: Floats) -> tuple[Integers, Integers]:
     """Return the pairs of boxes that overlap or may soon; `half` are their half widths and heights."""
     order = np.argsort(places[:, 0], kind="stable")
     sorted_places, sorted_half = places[order], _REACH * half[order]
-    pairs: list[tuple[Integers, Integers]] = []
+    none = np.zeros(0, np.intp)
+    pairs: list[tuple[Integers, Integers]] = [(none, none)]
     for step in range(1, len(order)):
         apart = np.abs(sorted_places[step:] - sorted_places[:-step])
         if apart[:, 0].min() > 2 * sorted_half[:, 0].max():
             break
         (at,) = np.nonzero((apart < sorted_half[step:] + sorted_half[:-step]).all(axis=1))
         pairs.append((order[at], order[at + step]))
-    if not pairs:
-        return (np.zeros(0, np.intp),) * 2
     return np.concatenate([one for one, _ in pairs]), np.concatenate([other for _, other in pairs])
