@@ -226,6 +226,9 @@ class MemoryMap:
     total: int
 
 
+EntityOrder = Literal["statements", "last", "name"]
+"""Most statements first, mentioned last first, or by name."""
+
 SceneAction = Literal["create", "update", "merge", "delete", "restore"]
 
 
@@ -945,7 +948,8 @@ class DaySavings:
 class ActivityEntry:
     """An event: rows were stored, recalled, corrected, forgotten or restored.
 
-    For recalled, forgotten and restored rows, `text` lists their ids.
+    For recalled, forgotten and restored rows, `text` lists their ids. The `id` of a recall is its number in the log.
+    The `session` of a statement is the one whose words it was made of.
     """
 
     at: datetime
@@ -957,6 +961,14 @@ class ActivityEntry:
     """The program whose log the session comes from, if known."""
     reason: str = ""
     """Why it was forgotten; of a correction, the ids of the replaced rows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Activity:
+    """A page of events, the newest first; `cursor` is for the next page, None on the last."""
+
+    entries: list[ActivityEntry]
+    cursor: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -174,6 +174,7 @@ def conversations(
     client: str | None = None,
     project: str | None = None,
     month: str | None = None,
+    entity: str | None = None,
     limit: int = 50,
     cursor: str | None = None,
 ) -> Conversations: ...

@@ -41,6 +41,7 @@ from mcp_memory.store.sql.transaction import (
 )
 from mcp_memory.store.values import Filters, NewAtom, Vectors, WrittenAtom, quarantines
 
+_HOUR_MS = 3_600_000
 _FACT = "f.entity, f.relation, f.value, f.valid_from, f.valid_to, r.source"
 
 
@@ -339,6 +340,17 @@ def count(tx: Transaction, *, filters: Filters) -> int:
     """Count the atoms that `list_atoms` lists."""
     condition, values = where(tx, "atom", filters)
     return tx.get(f"SELECT count(*) FROM atom r WHERE {condition}", *values)
+
+
+def count_by_hour(tx: Transaction, *, filters: Filters) -> list[tuple[datetime, int]]:
+    """Count the atoms that `list_atoms` lists by the hour in which they became true; hours without atoms are left out.
+
+    Every hour is given by its beginning.
+    """
+    condition, values = where(tx, "atom", filters)
+    hour = f"r.valid_from / {_HOUR_MS}"
+    sql = f"SELECT {hour}, count(*) FROM atom r WHERE {condition} GROUP BY {hour} ORDER BY 1"
+    return [(from_ms(number * _HOUR_MS), many) for number, many in tx.all(sql, *values)]
 
 
 def list_based_on(tx: Transaction, turn: str) -> list[Atom]:
