@@ -146,7 +146,6 @@ def _picture(drawn: Map, day: date, shown: Sequence[Spot]) -> Element:
         ),
         el("div", buttons, class_="map-zoom"),
         el("figcaption", legend(drawn, day), notes),
-        el("a", "As data", href="/map.json", hidden=True),
         class_="map",
         data_map=True,
     )
