@@ -123,6 +123,7 @@ async def until_indexed(memory: Memory) -> None:
         )
         return state.error is not None or (is_indexed and is_read)
 
+    await to_thread.run_sync(parts.indexing.catch_up)  # without this, it waits for a pause between calls
     while not await to_thread.run_sync(is_done):  # noqa: ASYNC110 the background has no event for it
         await sleep(0.02)
 

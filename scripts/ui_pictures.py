@@ -1,9 +1,10 @@
-"""Pictures of the interface: the two of README, or all pages to look at.
+"""Pictures of the interface: those of README, or all pages to look at.
 
-    python -m scripts.ui_pictures                 the memory and a canvas, into docs/pictures/
+    python -m scripts.ui_pictures                 two weeks of a user without a model, into docs/pictures/
     python -m scripts.ui_pictures --all FOLDER    some pages of each kind, light and dark, wide and narrow
 
-The home is that of the demo, in a temporary folder; `--home` selects another. The browser is that of `make ui`
+Those of README show the pages of `scripts.pictured_pages`, on a fixed day and without JavaScript. The home of `--all`
+is that of the demo, in a temporary folder; `--home` selects another. The browser is that of `make ui`
 (`scripts.browser`).
 """
 
@@ -13,20 +14,21 @@ import argparse
 import re
 import subprocess
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
 
 from PIL import Image
-from playwright.sync_api import Browser, BrowserContext, Page
+from playwright.sync_api import Browser, BrowserContext, Page, Route, ViewportSize
 
 from scripts.browser import launched
+from scripts.pictured_pages import FOLDER, PAGES, STATIC, note_digests, pages_of_two_weeks
 
-PICTURES = Path(__file__).resolve().parent.parent / "docs" / "pictures"
-OF_README = {"memory": ("/memory", 860), "canvas": ("/001", 1030)}
+ORIGIN = "http://localhost"
 WIDTHS = {"wide": 1280, "narrow": 360}
 THEMES: tuple[Literal["light"], Literal["dark"]] = ("light", "dark")
 OF_EACH_KIND = 2
@@ -92,15 +94,32 @@ def shoot(page: Page, url: str, target: Path, *, full: bool = False) -> None:
     page.screenshot(path=target, full_page=full, animations="disabled")
 
 
-def of_readme(base: str, browser: Browser, context: BrowserContext) -> Iterator[Path]:
-    """Write the pictures of README, and yield their files."""
-    for name, (address, height) in OF_README.items():
-        size = {"width": WIDTHS["wide"], "height": height}
-        seen_by = browser.new_context(storage_state=context.storage_state(), color_scheme="light", viewport=size)  # pyright: ignore[reportArgumentType]
-        shoot(seen_by.new_page(), base + address, PICTURES / f"{name}.png")
-        seen_by.close()
-        _lighten(PICTURES / f"{name}.png")
-        yield PICTURES / f"{name}.png"
+def of_readme(folder: Path = FOLDER) -> Iterator[Path]:
+    """Write the pictures of README and the digests of their pages, and yield the files of the pictures."""
+    with TemporaryDirectory() as scratch:
+        shown = pages_of_two_weeks(Path(scratch) / "home")
+    with launched() as browser:
+        for name, html in shown.items():
+            size: ViewportSize = {"width": WIDTHS["wide"], "height": PAGES[name].height}
+            context = browser.new_context(color_scheme="light", viewport=size, java_script_enabled=False)
+            context.route("**/*", partial(_fulfil, html))
+            target = folder / f"{name}.png"
+            shoot(context.new_page(), f"{ORIGIN}/", target)
+            context.close()
+            _lighten(target)
+            yield target
+    note_digests(shown)
+
+
+def _fulfil(html: str, route: Route) -> None:
+    """Answer a request of the browser with the page, or with a file of the interface; nothing leaves this process."""
+    file = STATIC / Path(route.request.url).name
+    if route.request.url == f"{ORIGIN}/":
+        route.fulfill(body=html, content_type="text/html; charset=utf-8")
+    elif file.is_file():
+        route.fulfill(path=file)
+    else:
+        route.abort()
 
 
 def _lighten(picture: Path) -> None:
@@ -130,17 +149,23 @@ def main() -> None:
         prog="python -m scripts.ui_pictures", description=(__doc__ or "").partition("\n")[0]
     )
     parser.add_argument("--all", type=Path, metavar="FOLDER", help="write every page into this folder")
-    parser.add_argument("--home", type=Path, help="the home to show instead of the demo's")
+    parser.add_argument("--home", type=Path, help="with --all: the home to show instead of the demo's")
     options = parser.parse_args()
+    if options.all is None:
+        _tell(of_readme())
+        return
     with TemporaryDirectory() as scratch:
         home = options.home or Path(scratch) / "demo"
         if options.home is None:
             demo = [sys.executable, "-m", "mcp_memory", "demo", "--full", "--home", str(home)]
             subprocess.run(demo, check=True, stdout=subprocess.DEVNULL)
         with logged_in(home) as (base, browser, context):
-            chosen = of_all(base, browser, context, options.all) if options.all else of_readme(base, browser, context)
-            for written in chosen:
-                print(f"{written.stat().st_size // 1000:>5} kB  {written.name}", flush=True)
+            _tell(of_all(base, browser, context, options.all))
+
+
+def _tell(written: Iterable[Path]) -> None:
+    for file in written:
+        print(f"{file.stat().st_size // 1000:>5} kB  {file.name}", flush=True)
 
 
 if __name__ == "__main__":

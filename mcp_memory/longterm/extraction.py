@@ -152,7 +152,7 @@ def _near_statements(context: SearchContext, parts: Sequence[SessionPart]) -> li
         read_batch(context.store, context.space, [part], background=context.settings.background_turns) for part in parts
     ]
     for text in dict.fromkeys(text for batch in batches for text in _sentences_with_context(batch)):
-        hits = context.hits("atom", text, filters=current, limit=_PER_SENTENCE)
+        hits = context.hits("atom", text, filters=current, limit=_PER_SENTENCE, is_question=False)
         judged = judge(context.store, context.space, text, (), hits, embed=context.of_query, at=context.now)
         for id, chance in judged.rows.items():
             chances[id] = max(chances.get(id, 0.0), chance)

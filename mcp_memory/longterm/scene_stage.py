@@ -333,7 +333,7 @@ def _nearest(context: SearchContext, scenes: Mapping[str, Scene], new: Sequence[
 
 def _similar_pages(context: SearchContext, citing: Mapping[str, Sequence[str]], atom: Atom) -> Counter[str]:
     """Return points for the pages that cite similar atoms; the most similar count most."""
-    hits = context.hits("atom", atom.text, filters=Filters(unheld=True), limit=_SIMILAR)
+    hits = context.hits("atom", atom.text, filters=Filters(unheld=True), limit=_SIMILAR, is_question=False)
     points: Counter[str] = Counter()
     for rank, id in enumerate(hit.id for hit in hits if hit.id in citing):
         for slug in citing[id]:

@@ -172,7 +172,9 @@ def _neighbourhood(context: SearchContext, atom: NewAtom) -> _Neighbourhood:
     vectors = context.of_query(atom.text)
     near = store.nearest(space, "atom", vectors[0], filters=Filters(), limit=_BACKGROUND) if vectors else []
     unheld = Filters(unheld=True)
-    hits = context.search(space, "atom", atom.text, embed=lambda _: vectors, filters=unheld, limit=_LOOKED_AT)
+    hits = context.search(
+        space, "atom", atom.text, embed=lambda _: vectors, filters=unheld, limit=_LOOKED_AT, is_question=False
+    )
     ids = [hit.id for hit in hits] + _of_relation(store, space, atom.entity, atom.relation, limit=_LOOKED_AT)
     usual = sorted(hit.score for hit in near)[len(near) // 2] if near else 0.0
     return _Neighbourhood(
@@ -267,7 +269,15 @@ def similar(
     """Return at most five current atoms that the atom just written may repeat or contradict."""
     new = written.atom
     vectors = embed(new.text)
-    hits = search(space, "atom", new.text, embed=lambda _: vectors, filters=Filters(unheld=True), limit=_SEARCHED)
+    hits = search(
+        space,
+        "atom",
+        new.text,
+        embed=lambda _: vectors,
+        filters=Filters(unheld=True),
+        limit=_SEARCHED,
+        is_question=False,
+    )
     cosines = {hit.id: hit.cosine for hit in hits}
     if len(hits) < _SEARCHED:  # few shared words, perhaps no vectors: scan a small memory
         current = store.read(space, atom_rows.list_atoms, filters=Filters(unheld=True), limit=_SMALL)

@@ -166,6 +166,17 @@ class ReviewRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FeedbackRow:
+    """What a person said of a turn or an atom that was recalled; `words` are the hashes of the question's words."""
+
+    target: str
+    verdict: str
+    words: tuple[str, ...]
+    at: datetime
+    undone_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecordRow:
     """A record of a tool call. `step` is its change to the canvas, as JSON."""
 
@@ -320,6 +331,7 @@ Row = (
     | EntityRow
     | AtomRow
     | ReviewRow
+    | FeedbackRow
     | RecordRow
     | CanvasHistory
     | SceneRow

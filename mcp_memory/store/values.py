@@ -828,15 +828,41 @@ RecallHow = Literal["recall", "prompt", "start"]
 class RecallEntry:
     """A recall that returned rows: their ids, and its size in tokens.
 
-    `query` is recorded only with the setting `log_contents`.
+    `client` is the program that recalled, if known. `words` are the hashes of the words of the question, by which
+    feedback on its rows counts for questions like it. `query` is recorded only with the setting `log_contents`.
     """
 
+    id: int = field(default=0, compare=False)
+    """Its number in the log, from 1; 0 before it is written."""
     at: datetime
     how: RecallHow
     session: str
     ids: tuple[str, ...]
     tokens: int
+    client: str | None = None
+    words: tuple[str, ...] = ()
     query: str | None = None
+
+
+FeedbackVerdict = Literal["helpful", "wrong"]
+"""What a person said of a row that was recalled: it helped with the question, or was wrong for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feedback:
+    """What a person said of the turn or atom `target` that was recalled for a question.
+
+    `words` are the hashes of the question's words (`RecallEntry.words`). `recall` is the number of the recall, None for
+    one of another memory. If `undone_at`, it does not count.
+    """
+
+    id: int
+    target: str
+    verdict: FeedbackVerdict
+    words: tuple[str, ...]
+    recall: int | None
+    at: datetime
+    undone_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from tests.ui.shown import text
         ("/", ["Nothing is in this memory yet."]),
         ("/conversations", ["Nothing has been recorded in this space yet.", "mcp-memory import"]),
         ("/live", ["Nothing has happened yet."]),
-        ("/savings", ["Nothing was saved yet.", "No model was asked yet."]),
+        ("/savings", ["Nothing was saved yet"]),
         ("/tasks", ["first tool result"]),
     ],
 )

@@ -47,6 +47,7 @@ from mcp_memory.longterm.recall.opening import START_TOKENS, opening
 from mcp_memory.longterm.recall.personal import both, mark_line, shown_of_personal, stable_block
 from mcp_memory.longterm.recall.promises import PromiseLines, due_promises, promises_for, promises_in
 from mcp_memory.longterm.search.answerability import find_rows, judge_question
+from mcp_memory.longterm.search.feedback import WRONG
 from mcp_memory.longterm.search.question_words import is_echo
 from mcp_memory.longterm.search.scenes import current_scenes
 from mcp_memory.longterm.search.search import SearchContext, row_texts
@@ -439,6 +440,7 @@ def explain_recall(context: SearchContext, query: str, *, counter: TokenCounter,
     texts = row_texts(context.store, context.space, ids)
     echoes = {id for id in ids if id[0] == "t" and is_echo(texts.get(id, ""), query)}
     chances = judgement.rows if judgement else dict[str, float]()
+    wrong = {row.id for row in rows if row.opinion == WRONG}
     sure = judgement.close if judgement else frozenset[str]()
 
     def why(id: str) -> str:
@@ -448,6 +450,8 @@ def explain_recall(context: SearchContext, query: str, *, counter: TokenCounter,
             return "is in the part that every recall has"
         if id in quarantined:
             return "waits for review"
+        if id in wrong:
+            return "was marked as wrong for this question"
         if id in made.left_out:
             return "did not fit into the tokens that this recall may have"
         if id in echoes:

@@ -42,6 +42,7 @@ from mcp_memory.longterm.search.changed import (
     possibly_changed,
     replaced_by,
 )
+from mcp_memory.longterm.search.feedback import WRONG, opinions
 from mcp_memory.longterm.search.query import speaker_intent
 from mcp_memory.longterm.search.results import results
 from mcp_memory.longterm.search.scenes import current_scenes
@@ -96,7 +97,8 @@ def dynamic_lines(
     """Yield the lines of the `ending`, then those for the question and the recent turns, each row once.
 
     Anything in `shown_text`, in the recent turns or `in_context` is left out, and atoms extracted from these turns.
-    `judgement` is about the question; None for an empty question. Lines are made lazily.
+    `judgement` is about the question; None for an empty question. Lines are made lazily. Rows that somebody found wrong
+    for this very question are left out.
     """
     talk = [one_line(turn.content, _CONTEXT_CHARS) for turn in recent_turns if small_talk_kind(turn.content) is None]
     excluded = {*in_context, *(turn.id for turn in recent_turns)}
@@ -107,6 +109,7 @@ def dynamic_lines(
     outputs = _output_lines(context, asked, words) if asked and reach.outputs else []
     pages = _scene_lines(context, rows, words)
     shown = {line.id for line in ending}
+    shown |= {id for id, opinion in opinions(context.store, context.space, asked).items() if opinion == WRONG}
     made = _lines(
         context, question, rows, words, rules, pages, outputs, shown_text=shown_text, in_context=in_context, reach=reach
     )

@@ -134,12 +134,12 @@ def judge(
     else, the rows of that time are its answer; of a query of literals alone, the rows with all of them.
     """
     parsed, first = parse_query(question, at), [*turns[:JUDGED], *statements[:JUDGED]]
+    factors = {hit.id: 1.0 + hit.opinion for hit in first if hit.opinion}
     answers = [hit for hit in first if hit.verbatim == 1.0] if parsed.literal_only else first
     if parsed.time_only or (parsed.literal_only and answers):
-        rows = {hit.id: 1.0 for hit in answers}
-        return Judgement(
-            probability=float(bool(rows)), known="likely" if rows else "unlikely", rows=rows, close=frozenset(rows)
-        )
+        rows = {hit.id: min(1.0, factors.get(hit.id, 1.0)) for hit in answers}
+        close = frozenset(id for id, chance in rows.items() if chance)
+        return Judgement(probability=float(bool(rows)), known="likely" if rows else "unlikely", rows=rows, close=close)
     model = answerability()
     measured = measure(store, space, question, turns, statements, embed=embed)
     log_odds = model.question.log_odds(measured.question)
@@ -147,6 +147,7 @@ def judge(
     rows = {id: probability(model.row.log_odds(row._replace(question=log_odds))) for id, row in measured.rows.items()}
     for id, evidence in measured.evidence.items():
         rows[id] = max(rows[id], *(rows.get(turn, 0.0) for turn in evidence))
+    rows |= {id: min(1.0, rows[id] * factor) for id, factor in factors.items() if id in rows}
     known: Known = "likely" if chance >= model.likely else "unsure" if chance >= model.unlikely else "unlikely"
     close = frozenset(id for id, row in rows.items() if known != "unlikely" and row >= model.close)
     return Judgement(
@@ -187,15 +188,16 @@ def measure(
         prompt = leans_on_memory(question)
     except EmbeddingFailed:
         prompt = math.nan
-    best = max((hit.score for hit in hits), default=0.0)
+    scores = {hit.id: hit.score if hit.by_signals is None else hit.by_signals for hit in hits}
+    best = max(scores.values(), default=0.0)
     rows = {
         hit.id: RowFeatures(
             question=math.nan,
             own=sum(worth[word] for word in worth if terms.get(word) == 1.0) / whole,
             share=share(terms),
             sense=senses.get(hit.id, math.nan),
-            score=hit.score,
-            behind=best - hit.score,
+            score=scores[hit.id],
+            behind=best - scores[hit.id],
         )
         for hit in hits
         if (terms := presence.get(hit.id)) is not None

@@ -12,6 +12,7 @@ from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Known, Signals
 from mcp_memory.language.snippet import matches, snippet
 from mcp_memory.longterm.search.answerability import judge
+from mcp_memory.longterm.search.feedback import opinions
 from mcp_memory.longterm.search.pages import MemoryRows, rows_for, turn_filters
 from mcp_memory.longterm.search.query import ParsedQuery, parse_query
 from mcp_memory.longterm.search.ranking import SIGNALS
@@ -19,7 +20,7 @@ from mcp_memory.longterm.search.rerank import FIRST
 from mcp_memory.longterm.search.results import ABOUT as SHARE
 from mcp_memory.longterm.search.results import result_filters, results
 from mcp_memory.longterm.search.scenes import MIN_COSINE, scenes_for
-from mcp_memory.longterm.search.search import Ranked, Search, atom_turns, row_texts
+from mcp_memory.longterm.search.search import Ranked, Search, atom_turns, factors, row_texts
 from mcp_memory.store.citations import address
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sql import atom_rows, quarantine_rows
@@ -181,7 +182,10 @@ def _results(store: Store, space: str, query: str, filters: Filters) -> tuple[tu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignalShare:
-    """What one signal contributes to a row: its value (0 to 1), its points in the score, and the row's rank by it."""
+    """What one signal contributes to a row: its value (0 to 1), its points in the score, and the row's rank by it.
+
+    The value and the points of the signal `feedback` are negative if people found the row wrong.
+    """
 
     signal: str
     value: float
@@ -240,7 +244,10 @@ class ScoredLayer:
         self._letter = layer[0]
         self.signals = candidates.signals
         self.points = candidates.signals * weights / weights.sum()
-        self.scores: NDArray[np.float64] = np.round(candidates.signals @ weights / weights.sum(), 9)
+        by_signals = np.array(np.round(candidates.signals @ weights / weights.sum(), 9), float)
+        self._said = opinions(store, space, question.text)
+        self.scores: NDArray[np.float64] = by_signals * factors(layer, candidates, self._said)
+        self._gained: NDArray[np.float64] = self.scores - by_signals
         self.at: dict[int, int] = {row: place for place, row in enumerate(candidates.rows.tolist())}
         postings = store.postings(space, layer, question.words, filters=filters)
         self.holding = {posting.term: set(posting.rows.tolist()) for posting in postings}
@@ -270,6 +277,16 @@ class ScoredLayer:
             for name, column, points in columns
             if column[at] > 0
         ]
+        if opinion := self._said.get(f"{self._letter}{row}"):
+            gained = self._gained
+            made.append(
+                SignalShare(
+                    signal="feedback",
+                    value=round(opinion, 3),
+                    points=round(float(gained[at]), 4),
+                    place=int((gained > gained[at]).sum()) + 1,
+                )
+            )
         return tuple(sorted(made, key=lambda part: -part.points))
 
     def best(self, least: float) -> list[str]:

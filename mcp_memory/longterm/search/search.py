@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from mcp_memory.core.types import Atom
 from mcp_memory.longterm.search import ranking
+from mcp_memory.longterm.search.feedback import NO_OPINIONS, opinions
 from mcp_memory.longterm.search.literals import VERBATIM, share_in
 from mcp_memory.longterm.search.query import ParsedQuery, asked_period, parse_query
 from mcp_memory.longterm.search.ranking import SIGNALS, WEIGHTS, ScoredRows, Weights
@@ -40,12 +41,18 @@ _NEAREST = 100  # rows by each model; a row's meaning is scaled among them
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranked:
-    """A hit: its score, the signals that found it with their values (0 to 1), and its cosine if vectors found it."""
+    """A hit: its score, the signals that found it with their values (0 to 1), and its cosine if vectors found it.
+
+    `opinion` is how far people found it helpful, or wrong if negative (`feedback.opinions`); `score` includes it.
+    """
 
     id: str
     score: float
     found_by: Mapping[str, float]
     cosine: float | None
+    opinion: float = 0.0
+    by_signals: float | None = None
+    """Its score without the opinion; None if there is no opinion."""
 
     @property
     def verbatim(self) -> float:
@@ -95,14 +102,17 @@ class Search:
         filters: Filters,
         limit: int,
         at: datetime | None = None,
+        is_question: bool = True,
     ) -> list[Ranked]:
         """Return the best `limit` rows. `embed` returns the vectors of a text by each available model.
 
-        `at` is when the question was asked, by default now: "last week" is the week before `at`.
+        `at` is when the question was asked, by default now: "last week" is the week before `at`. Feedback counts unless
+        the query is no question but a statement, which is compared with others.
         """
         question = parse_query(query, at or self._now())
         candidates, cosines = self.candidates(space, layer, question, embed=embed, filters=filters)
-        return _rank(layer, candidates, cosines, self.weights, limit)
+        said = opinions(self._store, space, query) if is_question else NO_OPINIONS
+        return _rank(layer, candidates, cosines, self.weights, limit, said)
 
     def by_signals(
         self,
@@ -243,19 +253,32 @@ def _within(filters: Filters, begin: datetime, end: datetime) -> Filters:
     )
 
 
+def factors(layer: Layer, candidates: ScoredRows, said: Mapping[str, float]) -> NDArray[np.float64]:
+    """Return the factor of each row's score by the opinions `said` of it."""
+    import numpy as np
+
+    return np.array([1.0 + said.get(f"{layer[0]}{row}", 0.0) for row in candidates.rows.tolist()])
+
+
 def _rank(
-    layer: Layer, candidates: ScoredRows, cosines: Mapping[int, float], weights: Weights, limit: int
+    layer: Layer,
+    candidates: ScoredRows,
+    cosines: Mapping[int, float],
+    weights: Weights,
+    limit: int,
+    said: Mapping[str, float] = NO_OPINIONS,
 ) -> list[Ranked]:
     import numpy as np
 
-    scores = np.round(candidates.signals @ np.array(weights) / sum(weights), 9)
+    by_signals = np.round(candidates.signals @ np.array(weights) / sum(weights), 9)
+    scores = by_signals * factors(layer, candidates, said) if said else by_signals
     order = np.lexsort((-candidates.rows, -scores))
-    order = order[scores[order] > 0]
+    order = order[by_signals[order] > 0]
     if candidates.verbatim:
         shares = np.array([candidates.verbatim.get(row, 0.0) for row in candidates.rows[order].tolist()])
         order = order[np.argsort(-shares, kind="stable")]
     order = order[:limit]
-    return [
+    hits = [
         Ranked(
             id=f"{layer[0]}{row}",
             score=score,
@@ -270,6 +293,12 @@ def _rank(
             candidates.rows[order].tolist(), scores[order].tolist(), candidates.signals[order].tolist(), strict=True
         )
     ]
+    if said:
+        hits = [
+            replace(hit, opinion=said[hit.id], by_signals=score) if hit.id in said else hit
+            for hit, score in zip(hits, by_signals[order].tolist(), strict=True)
+        ]
+    return hits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -282,9 +311,12 @@ class SearchContext(StageContext[Store]):
     of_rows: Callable[[Sequence[str]], Vectors | None]
     """Returns the vectors to store with new rows, one for each text; None if the background makes them."""
 
-    def hits(self, layer: Layer, text: str, *, filters: Filters, limit: int) -> list[Ranked]:
-        """Return the best `limit` rows of a layer for a text, best first."""
-        return self.search(self.space, layer, text, embed=self.of_query, filters=filters, limit=limit, at=self.now)
+    def hits(self, layer: Layer, text: str, *, filters: Filters, limit: int, is_question: bool = True) -> list[Ranked]:
+        """Return the best `limit` rows of a layer for a text, best first. See `Search` on `is_question`."""
+        return self.search(
+            self.space, layer, text, embed=self.of_query, filters=filters, limit=limit, at=self.now,
+            is_question=is_question,
+        )  # fmt: skip
 
     def cached(self) -> SearchContext:
         """Return this context for one question: each text is embedded once, and each search is made once."""

@@ -25,6 +25,7 @@ from mcp_memory.store.row_types import (
     CanvasHistory,
     CitationRow,
     EntityRow,
+    FeedbackRow,
     Origin,
     PersonaRow,
     RecordRow,
@@ -133,6 +134,7 @@ def import_space(
     for batch in _batches(atoms):  # again: their further evidence and their successors are stored now
         taking.take(batch, again=True)
     taking.take(list(parcel.rows(space, ReviewRow)))
+    taking.take(list(parcel.rows(space, FeedbackRow)))
     for batch in _tasks(parcel.rows(space, RecordRow), parcel.rows(space, CanvasHistory)):
         taking.take(batch)
     for kind in (

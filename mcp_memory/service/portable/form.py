@@ -36,6 +36,7 @@ from mcp_memory.store.row_types import (
     CanvasHistory,
     CitationRow,
     EntityRow,
+    FeedbackRow,
     PersonaRow,
     RecordRow,
     RefRow,
@@ -59,6 +60,7 @@ KINDS: dict[str, type[Row]] = {
     "entities": EntityRow,
     "atoms": AtomRow,
     "held": ReviewRow,
+    "feedback": FeedbackRow,
     "records": RecordRow,
     "canvases": CanvasHistory,
     "scenes": SceneRow,
@@ -101,6 +103,7 @@ and a description of each result |
 | `data/scenes.jsonl`, `data/persona.jsonl` | the pages, with their versions |
 | `data/citations.jsonl` | which turns and statements cite which results |
 | `data/held.jsonl` | rows that wait for review before they are recalled |
+| `data/feedback.jsonl` | what you said of rows that agents were given, with hashes of the words of the question |
 | `data/sessions.jsonl`, `data/progress.jsonl` | how far each conversation was read for statements, and those told |
 | `data/tombstones.jsonl` | forgotten rows: when, why and which, without their words |
 

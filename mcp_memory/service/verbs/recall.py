@@ -7,23 +7,35 @@ start of a conversation and `recall_beyond` at each prompt.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
 import anyio.to_thread
 
-from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.personal_ids import marked_ids
 from mcp_memory.core.private_passages import without_private
 from mcp_memory.core.secrets.masking import mask, mask_name
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Bundle
-from mcp_memory.service.verbs.base import FRAME_TOKENS, Verbs, check_range, in_thread, reading, require_query
-from mcp_memory.store.sql import atom_rows, recall_rows, turn_rows
-from mcp_memory.store.values import RecallEntry, RecallHow
+from mcp_memory.service.verbs.base import (
+    FRAME_TOKENS,
+    Verbs,
+    check_range,
+    in_thread,
+    reading,
+    require_query,
+    store_verb,
+)
+from mcp_memory.service.verbs.turns import client_name
+from mcp_memory.store.sql import atom_rows, feedback_rows, recall_rows, session_rows, turn_rows
+from mcp_memory.store.sql.transaction import Transaction
+from mcp_memory.store.values import Feedback, FeedbackVerdict, RecallEntry, RecallHow
 
 if TYPE_CHECKING:
+    from mcp_memory.longterm.recall.asked import Asked
     from mcp_memory.longterm.recall.blocks import Recalled
     from mcp_memory.longterm.recall.continuity import Continuity
     from mcp_memory.longterm.search.search import SearchContext
@@ -190,9 +202,12 @@ class RecallVerbs(Verbs):
     def _log(self, bundle: Bundle, how: RecallHow, session: str | None, query: str = "") -> Bundle:
         """Log which rows a context got, with the query only if contents are logged, and return the bundle.
 
+        The query is logged as hashes of its words in any case.
+
         Rows of the personal memory are logged there, without tokens: those of the block count once.
         """
         from mcp_memory.longterm.recall.blocks import ids_in
+        from mcp_memory.longterm.search.feedback import question_hashes
 
         query = without_private(query)
         if bundle.tokens:
@@ -204,6 +219,8 @@ class RecallVerbs(Verbs):
                 session=one_line(mask(session or self.session), 100),
                 ids=tuple(dict.fromkeys(row[0] for id in ids_in(text) if (row := _ROW.match(id)))),
                 tokens=bundle.tokens,
+                client=session_rows.client_in(session or self.session) or (self.client and client_name(self.client)),
+                words=tuple(sorted(question_hashes(query))) if query.strip() else (),
                 query=one_line(mask(query), _QUERY_CHARS) if shows_query else None,
             )
             self._parts.recall_log.note(self.space, entry)
@@ -223,15 +240,27 @@ class RecallVerbs(Verbs):
         return explain_recall(parts.scheduler.context(), query, counter=parts.counter, budget=budget_tokens)
 
     @in_thread
-    def recalls(self, *, limit: int = 50) -> list[RecallEntry]:
-        """Return the last recalls of all processes, the newest first. Ids of forgotten rows are left out."""
-        return self._recalls(limit)
+    def recalls(
+        self, *, text: str = "", client: str | None = None, before: int | None = None, limit: int = 50
+    ) -> list[RecallEntry]:
+        """Return the last recalls of all processes, the newest first. Ids of forgotten rows are left out.
 
-    def _recalls(self, limit: int) -> list[RecallEntry]:
+        `text` selects those whose questions had all of its words, `client` those of a program, and `before` those that
+        were logged before this one.
+        """
+        from mcp_memory.longterm.search.feedback import question_hashes
+
+        words = tuple(question_hashes(text)) if text.strip() else ()
+        return self._recalls(limit, client=client, words=words, before=before)
+
+    def _recalls(self, limit: int, **which: Any) -> list[RecallEntry]:
         store = self._store
         with store.outside_snapshot():  # it would not see the new entries
             self._parts.recall_log.wait_until_written()
-        entries = store.read(self.space, recall_rows.list_recalls, limit=limit)
+        return self._without_forgotten(store.read(self.space, recall_rows.list_recalls, limit=limit, **which))
+
+    def _without_forgotten(self, entries: Sequence[RecallEntry]) -> list[RecallEntry]:
+        store = self._store
         ids = {id for entry in entries for id in entry.ids}
         existing = {
             *(id for id in ids if id[0] == "r"),
@@ -239,3 +268,50 @@ class RecallVerbs(Verbs):
             *(atom.id for atom in store.read(self.space, atom_rows.by_ids, [id for id in ids if id[0] == "a"])),
         }
         return [replace(entry, ids=tuple(id for id in entry.ids if id in existing)) for entry in entries]
+
+    recall_clients = store_verb(recall_rows.clients)
+
+    @in_thread
+    def recall_entry(self, id: int) -> RecallEntry:
+        """Return a logged recall, with the ids of forgotten rows. Raises NotFound if it is not in the log any more."""
+        self._parts.recall_log.wait_until_written()
+        entry = self._store.read(self.space, recall_rows.by_number, id)
+        if entry is None:
+            raise NotFound(f"There is no recall {id} in the log, which keeps the last {recall_rows.KEPT}.")
+        return entry
+
+    @reading
+    def asked_by(self, entries: Sequence[RecallEntry]) -> list[Asked | None]:
+        """Return the question of each of these recalls: from the log if it has it, else from the recorded turns."""
+        from mcp_memory.longterm.recall.asked import asked_by
+
+        return [asked_by(self._store, self.space, entry) for entry in entries]
+
+    @in_thread
+    def give_feedback(self, recall: int, target: str, verdict: FeedbackVerdict) -> Feedback:
+        """Store that a turn or atom which a recall returned was helpful, or wrong, for its question.
+
+        From then on this counts in searches and recalls for questions like it (`longterm.search.feedback`). Raises
+        NotFound if there is no such recall or it did not return the row, and InvalidInput if it had no question.
+        """
+        self._parts.recall_log.wait_until_written()
+        return self._store.write(self.space, _add_feedback, recall, target, verdict, now=self._parts.now())
+
+    @in_thread
+    def undo_feedback(self, id: int) -> Feedback:
+        """Let feedback not count any more. Raises NotFound if there is no such feedback, or it was undone before."""
+        return self._store.write(self.space, feedback_rows.undo, id, now=self._parts.now())
+
+    feedback_on = store_verb(feedback_rows.on)
+
+
+def _add_feedback(tx: Transaction, recall: int, target: str, verdict: FeedbackVerdict, *, now: datetime) -> Feedback:
+    entry = recall_rows.by_number(tx, recall)
+    if entry is None or target not in entry.ids or target[0] not in "at":
+        raise NotFound(f"Recall {recall} is not in the log any more, or did not return {one_line(target, 20)}.")
+    if not entry.words:
+        raise InvalidInput("This recall had no question, so there are no questions like it.")
+    latest = next(iter(feedback_rows.on(tx, target=target, recall=recall)), None)
+    if latest is not None and latest.verdict == verdict:
+        return latest
+    return feedback_rows.add(tx, target, verdict, words=entry.words, recall=recall, now=now)

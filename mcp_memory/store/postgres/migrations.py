@@ -93,6 +93,11 @@ def _list_conversations(con: Connection) -> None:
     run_statements(con, schema.CONVERSATIONS)
 
 
+def _add_feedback(con: Connection) -> None:
+    run_statements(con, (schema.FEEDBACK, *schema.RECALL_QUESTIONS))
+    con.execute("SELECT keep_to_space('feedback')")
+
+
 STEPS: list[Step] = [
     Step(name="0001-baseline", expand=create_tables),
     Step(name="0002-keyed-identifiers", expand=_key_identifiers, backfill=_key_late_identifiers),
@@ -108,6 +113,7 @@ STEPS: list[Step] = [
         contract=term_segments.contract,
     ),
     Step(name="0009-titles", expand=_list_conversations),
+    Step(name="0010-feedback", expand=_add_feedback),
 ]
 
 _NEW_TABLE = """

@@ -22,6 +22,7 @@ from mcp_memory.store.row_types import (
     CitationRow,
     EntityRow,
     FactRow,
+    FeedbackRow,
     Origin,
     PersonaRow,
     QuoteRow,
@@ -64,7 +65,8 @@ def export(tx: Transaction, take: Take) -> None:
     if not tx.space:
         return
     origins = _origins(tx)
-    for rows in (_refs, _turns, _entities, _atoms, _reviews, _records, _canvases, _scenes, _personas, _citations):
+    of_talk, of_tasks = (_refs, _turns, _entities, _atoms, _reviews, _feedback), (_records, _canvases)
+    for rows in (*of_talk, *of_tasks, _scenes, _personas, _citations):
         for row in rows(tx, origins):
             take(tx.name, row)
     for row in (*_sessions(tx), *_stages(tx), *_tombstones(tx, origins)):
@@ -119,6 +121,10 @@ def _atoms(tx: Transaction, origins: Origins) -> Iterator[AtomRow]:
 
 def _reviews(tx: Transaction, origins: Origins) -> Iterator[ReviewRow]:
     yield from row_codec.rows(tx, ReviewRow, f"{THERE.format(id='r.id', space='r.space')} ORDER BY r.id")
+
+
+def _feedback(tx: Transaction, origins: Origins) -> Iterator[FeedbackRow]:
+    yield from row_codec.rows(tx, FeedbackRow, f"{THERE.format(id='r.target', space='r.space')} ORDER BY r.id")
 
 
 # --- tasks ------------------------------------------------------------------------------------------

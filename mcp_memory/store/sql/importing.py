@@ -27,6 +27,7 @@ from mcp_memory.store.row_types import (
     CanvasHistory,
     CitationRow,
     EntityRow,
+    FeedbackRow,
     ImportReport,
     Origin,
     PersonaRow,
@@ -46,6 +47,7 @@ from mcp_memory.store.sql import (
     digests,
     entity_rows,
     evidence_rows,
+    feedback_rows,
     page_rows,
     record_rows,
     ref_rows,
@@ -103,6 +105,8 @@ def import_rows(
     _import_statements(context, [row for row in rows if isinstance(row, TurnRow | AtomRow)])
     for review in _rows_of_kind(rows, ReviewRow):
         _import_review(context, review)
+    for feedback in _rows_of_kind(rows, FeedbackRow):
+        _import_feedback(context, feedback)
     taken = defaultdict[int, list[RecordRow]](list)
     for record in _rows_of_kind(rows, RecordRow):
         taken[record.canvas].append(record)
@@ -683,6 +687,13 @@ def _import_review(context: ImportContext, row: ReviewRow) -> None:
             " ON CONFLICT DO NOTHING",
             *(name, row.reasons, to_ms(row.at), row.verdict, optional_ms(row.reviewed_at)),
         )
+
+
+def _import_feedback(context: ImportContext, row: FeedbackRow) -> None:
+    """Store what a person said of a row elsewhere, unless it is stored already; it may have been undone since."""
+    target = context.name(row.target)
+    if target != GONE:
+        feedback_rows.bring(context.tx, replace(row, target=target))
 
 
 # --- tasks ------------------------------------------------------------------------------------------

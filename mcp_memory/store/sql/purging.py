@@ -24,7 +24,7 @@ from mcp_memory.store import files
 from mcp_memory.store.citations import cited_atoms, scene_without
 from mcp_memory.store.forgetting import Purge, Purged
 from mcp_memory.store.purge_search import Traces
-from mcp_memory.store.sql import canvas_rows, digests, page_rows, purged_names, renaming, tombstone_rows
+from mcp_memory.store.sql import canvas_rows, digests, feedback_rows, page_rows, purged_names, renaming, tombstone_rows
 from mcp_memory.store.sql.transaction import Transaction, from_ms, marks, named_rows, number_of, to_ms
 from mcp_memory.store.values import PROJECT_FILE
 
@@ -52,6 +52,7 @@ def purge(tx: Transaction, what: Purge, *, now: datetime) -> Purged:
     gone = _Erasure(tx, numbers)
     texts = list(dict.fromkeys(text for text in gone.texts() if text))
     names = gone.names()
+    feedback_rows.erase_questions(tx, gone.said())
     days, paths = gone.days(), gone.paths()
     touched = gone.session_numbers()
     at = to_ms(now)
@@ -62,7 +63,7 @@ def purge(tx: Transaction, what: Purge, *, now: datetime) -> Purged:
     for version, text in what.personas.items():
         tx.run("UPDATE persona SET text = ?, reason = NULL WHERE space = :space AND version = ?", text, version)
     _forget_questions(tx)
-    tx.run("UPDATE recall SET query = NULL WHERE space = :space")
+    tx.run("UPDATE recall SET query = NULL, words = NULL WHERE space = :space")
     says = purged_names.says_erased_words(tx, texts)
     _sweep(tx, Traces(texts), says)
     canvas_rows.change(tx, what.redrawn)
@@ -114,6 +115,12 @@ class _Erasure:
     def ids(self) -> list[str]:
         """Return the ids of the turns and atoms."""
         return [*named_rows(self.turns, "t"), *named_rows(self.atoms, "a")]
+
+    def said(self) -> list[str]:
+        """Return the contents of the turns of the user."""
+        sql = "SELECT content FROM turn WHERE space = :space AND role = 'user' AND id IN ({})"
+        rows = self._tx.among(sql, self.turns)
+        return [content for (content,) in rows]
 
     def texts(self) -> Iterator[bytes]:
         """Yield the texts of the rows, which are to be erased."""
@@ -272,9 +279,10 @@ class _Erasure:
         return {path for id in self.refs for _, path in renaming.rename_purged_ref(tx, key, tx.space, id)}
 
     def _release(self, ids: Sequence[str]) -> None:
-        """Delete the quarantine entries and the citations of these turns or atoms."""
+        """Delete the quarantine entries, the citations and the feedback of these turns or atoms."""
         self._tx.run_among("DELETE FROM held WHERE space = :space AND id IN ({})", ids)
         self._tx.run_among("DELETE FROM citation WHERE space = :space AND source IN ({})", ids)
+        self._tx.run_among("DELETE FROM feedback WHERE space = :space AND target IN ({})", ids)
 
 
 def _strings(value: Any) -> Iterator[bytes]:

@@ -30,6 +30,7 @@ from mcp_memory.core.types import Atom, MaskedPlace, PersonaVersion, Record, Ref
 from mcp_memory.store.row_types import (
     AtomRow,
     FactRow,
+    FeedbackRow,
     PersonaRow,
     RecordRow,
     RefRow,
@@ -42,13 +43,24 @@ from mcp_memory.store.row_types import (
 )
 from mcp_memory.store.sql import quarantine_rows, schema
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, Value, from_ms, to_ms
-from mcp_memory.store.values import FollowedLog, Imported, MessageEdit, NewAtom, RecallEntry, Saving, Token, Work
+from mcp_memory.store.values import (
+    Feedback,
+    FollowedLog,
+    Imported,
+    MessageEdit,
+    NewAtom,
+    RecallEntry,
+    Saving,
+    Token,
+    Work,
+)
 
 Row = TypeVar("Row")
 
 _TABLES: dict[type, str] = {
     Atom: "atom",
     NewAtom: "atom",
+    Feedback: "feedback",
     FollowedLog: "followed",
     Imported: "imported",
     MessageEdit: "message_edit",
@@ -64,6 +76,7 @@ _TABLES: dict[type, str] = {
     Work: "work",
     AtomRow: "atom",
     FactRow: "fact",
+    FeedbackRow: "feedback",
     PersonaRow: "persona",
     RecordRow: "record",
     RefRow: "ref",
@@ -162,12 +175,13 @@ _FORMS: dict[str, dict[str, Form]] = {
         "by_model": _FLAG,
     },
     "fact": {"single_valued": _FLAG},
+    "feedback": {"words": _LIST, "at": _TIME, "undone_at": _TIME},
     "followed": {"at": _TIME},
     "held": {"at": _TIME, "reviewed_at": _TIME},
     "imported": {"at": _TIME},
     "message_edit": {"texts": Form(json.dumps, _texts_by_part), "refs": _LIST},
     "persona": {"at": _TIME, "by_model": _FLAG, "reason": Form(_same, _same, empty="")},
-    "recall": {"at": _TIME, "ids": _LIST},
+    "recall": {"at": _TIME, "ids": _LIST, "words": Form(_json_unless_empty, _list_of, empty=())},
     "record": {"id": _id("k"), "session": _SESSION, "timestamp": _LOCAL_TIME, "forgotten": _FLAG},
     "ref": {"arguments": _JSON_VALUE, "timestamp": _LOCAL_TIME, "masked": _PLACES},
     "saving": {"at": _TIME},

@@ -326,7 +326,27 @@ CONVERSATIONS = (
 )
 """The client that recorded a session, unless the session's name tells it, and the index of when its talk was said."""
 
-TABLES = (*BASELINE, *RECALLS, CACHED_TOKENS, *LABELS, PROJECTS, QUOTAS, *LISTED_ATOMS, *CONVERSATIONS)
+FEEDBACK = """
+    CREATE TABLE feedback (
+        space INTEGER NOT NULL REFERENCES space, id INTEGER NOT NULL, target TEXT NOT NULL, verdict TEXT NOT NULL,
+        words TEXT NOT NULL, recall INTEGER, at INTEGER NOT NULL, undone_at INTEGER, PRIMARY KEY (space, id)
+    )
+"""
+"""What people said of turns and atoms (`target`: `t8`, `a5`) that were recalled for a question. `words` is a JSON list
+of the hashes of the question's words."""
+
+RECALL_QUESTIONS = (
+    """
+    ALTER TABLE recall ADD client TEXT;
+    ALTER TABLE recall ADD words TEXT;
+""",
+)
+"""The program that recalled, and the hashes of the words of its question."""
+
+TABLES = (
+    *(*BASELINE, *RECALLS, CACHED_TOKENS, *LABELS, PROJECTS, QUOTAS, *LISTED_ATOMS, *CONVERSATIONS),
+    *(FEEDBACK, *RECALL_QUESTIONS),
+)
 
 
 def statements(of: tuple[str, ...] = TABLES) -> Iterator[str]:

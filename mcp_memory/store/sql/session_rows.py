@@ -7,6 +7,7 @@ only for the sessions of a page.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -14,7 +15,7 @@ from typing import NamedTuple
 
 from mcp_memory.core.types import TITLE
 from mcp_memory.language.words import fold
-from mcp_memory.store.sql import quarantine_rows
+from mcp_memory.store.sql import entity_rows, quarantine_rows
 from mcp_memory.store.sql.transaction import Transaction, Value, from_ms, to_ms
 from mcp_memory.store.sql.turn_rows import SPOKEN
 
@@ -25,7 +26,8 @@ _CLIENT = (
     " AND substr(s.name, 1, 1) NOT BETWEEN '0' AND '9' AND s.name NOT LIKE 'session-%'"
     " THEN substr(s.name, 1, length(s.name) - 9) ELSE s.client END"
 )
-_TALK = (
+_IN_NAME = re.compile(r"(?![0-9]|session-)(.+)-[0-9a-f]{8}", re.DOTALL)
+TALK = (
     "t.space = :space AND t.role <> 'note' AND (t.role <> 'system' OR coalesce(t.name, '') <> 'title')"
     " AND t.tombstone IS NULL"
 )
@@ -43,12 +45,18 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionFilters:
-    """Which sessions to list: of a client, of a project ("" for none), with a turn in a period."""
+    """Which sessions to list.
 
+    That with this name, those of a client, of a project ("" for none), with a turn in a period, with words on which
+    statements about an entity are based.
+    """
+
+    session: str | None = None
     client: str | None = None
     project: str | None = None
     since: datetime | None = None
     until: datetime | None = None
+    entity: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +80,12 @@ class NamingTurns:
     said: list[str] = field(default_factory=list[str])
 
 
+def client_in(session: str) -> str | None:
+    """Return the client that the name of a session tells, as the list of sessions does; None if it tells none."""
+    match = _IN_NAME.fullmatch(session)
+    return match and match[1]
+
+
 def list_sessions(
     tx: Transaction,
     filters: SessionFilters,
@@ -85,6 +99,17 @@ def list_sessions(
     `among` are the numbers of the only sessions to list.
     """
     conditions, values = ["s.space = :space"], list[Value]()
+    if filters.session is not None:
+        conditions.append("s.name = ?")
+        values.append(filters.session)
+    if filters.entity is not None:
+        conditions.append(
+            "s.id IN (SELECT t.session FROM mention m JOIN atom a ON a.space = m.space AND a.id = m.atom"
+            " JOIN evidence e ON e.space = m.space AND e.atom = m.atom"
+            " JOIN turn t ON t.space = e.space AND t.id = e.turn"
+            " WHERE m.space = s.space AND m.entity = ? AND a.tombstone IS NULL AND t.tombstone IS NULL)"
+        )
+        values.append(entity_rows.number_of(tx, filters.entity))
     if filters.client is not None:
         conditions.append(f"{_CLIENT} = ?")
         values.append(filters.client)
@@ -98,7 +123,7 @@ def list_sessions(
     ]
     if said:
         period = " AND ".join(condition for condition, _ in said)
-        conditions.append(f"EXISTS (SELECT 1 FROM turn t WHERE {_TALK} AND t.session = s.id AND {period})")
+        conditions.append(f"EXISTS (SELECT 1 FROM turn t WHERE {TALK} AND t.session = s.id AND {period})")
         values += [moment for _, moment in said]
     following = ""
     if after is not None:
@@ -108,7 +133,7 @@ def list_sessions(
     values += [] if among is not None else [limit]
     rows = tx.all(
         f"WITH dated AS MATERIALIZED (SELECT s.id, s.name, {_CLIENT} AS client, s.project,"
-        f" (SELECT max(t.said_at) FROM turn t WHERE {_TALK} AND t.session = s.id) AS last"
+        f" (SELECT max(t.said_at) FROM turn t WHERE {TALK} AND t.session = s.id) AS last"
         f" FROM session s WHERE {' AND '.join(conditions)})"
         f" SELECT * FROM dated WHERE last IS NOT NULL {following} ORDER BY last DESC, id DESC {most}",
         *values,
@@ -117,7 +142,7 @@ def list_sessions(
     extents = {
         session: (count, first)
         for session, count, first in tx.among(
-            f"SELECT t.session, count(*), min(t.said_at) FROM turn t WHERE {_TALK} AND t.session IN ({{}})"
+            f"SELECT t.session, count(*), min(t.said_at) FROM turn t WHERE {TALK} AND t.session IN ({{}})"
             " GROUP BY t.session",
             [row[0] for row in rows],
         )

@@ -263,7 +263,10 @@ class Transaction(HomeTransaction):
         "change": "coalesce((SELECT last FROM number WHERE space = :space AND kind = 'change'), 0)",
         **{
             f"any {table}": f"EXISTS (SELECT 1 FROM {table} WHERE space = :space)"
-            for table in ("held", "persona", "scene", "citation", "fact", "mention", "entity_name", "followed")
+            for table in (
+                *("held", "persona", "scene", "citation", "fact", "mention", "entity_name", "followed"),
+                "feedback",
+            )
         },
     }
 
@@ -536,7 +539,7 @@ def marks(values: Sequence[object]) -> str:
 
 _NUMBERED = (
     *("session", "tombstone", "turn", "atom", "entity_name", "work", "draft", "record", "chunk", "saving"),
-    *("message_edit", "recall"),
+    *("message_edit", "recall", "feedback"),
 )
 
 

@@ -156,6 +156,12 @@ def _conversations(con: apsw.Connection) -> None:
         con.execute(statement)
 
 
+def _feedback(con: apsw.Connection) -> None:
+    con.execute(schema.FEEDBACK + " STRICT, WITHOUT ROWID")
+    for statement in schema.statements(schema.RECALL_QUESTIONS):
+        con.execute(statement)
+
+
 SCHEMA: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0001-baseline", _baseline),
     ("0002-recalls", _recalls),
@@ -168,6 +174,7 @@ SCHEMA: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0009-quotas", _quotas),
     ("0010-listed-atoms", _listed_atoms),
     ("0011-titles", _conversations),
+    ("0012-feedback", _feedback),
 ]
 
 

@@ -131,7 +131,11 @@ _FORMS: dict[str, dict[str, _Form]] = {
     "held": {"reasons": _Form(_json_reader(list, str), "'[]'")},
     "token": {"spaces": _Form(_json_reader(list, str)), "rights": _Form(_right)},
     "message_edit": {"texts": _Form(_json_reader(dict)), "refs": _Form(_json_reader(list, str))},
-    "recall": {"ids": _Form(_json_reader(list, str), "'[]'")},
+    "recall": {
+        "ids": _Form(_json_reader(list, str), "'[]'"),
+        "words": _Form(_json_reader(list, str), "NULL"),
+    },
+    "feedback": {"words": _Form(_json_reader(list, str), "'[]'")},
     "followed": {"state": _Form(json.loads)},
     "file": {"path": _Form(_path)},
 }

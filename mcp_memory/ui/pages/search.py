@@ -56,6 +56,7 @@ _SIGNAL_NAMES = {
     "tells": "states something",
     "speaker": "speaker asked for",
     "time": "time asked for",
+    "feedback": "your feedback",
 }
 _LEGS = {"atom": "Statements", "turn": "Turns"}
 _KNOWN: Mapping[Known, str] = {"likely": "Found", "unsure": "Perhaps", "unlikely": "Nothing close"}
