@@ -64,7 +64,7 @@ async def _pages(memory: Memory) -> dict[str, str]:
     ids |= {canvas.label: f"{canvas.number:03d}" for canvas in await memory.canvases(limit=100)}
     shown: dict[str, str] = {}
     for name, pictured in PAGES.items():
-        id = next((id for text, id in ids.items() if text.startswith(pictured.text)), "")
+        [id, *_] = [id for text, id in ids.items() if text.startswith(pictured.text)]
         view = View(memory=memory, right="admin", form_token="token", is_owner=True)
         page = await page_at(pictured.address.format(id), view)
         body = frame.frame_page(page, space=memory.space, spaces=(), form_token="token")

@@ -15,7 +15,6 @@ from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from datetime import time as clock_time
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +56,7 @@ def talks(now: datetime) -> list[Talk]:
         step: dict[str, Any] = json.loads(_DAY.sub(lambda match: _day_in_words(now, int(match[1])), line))
         if "session" in step:
             day = (now + timedelta(days=step["day"])).date()
-            begins = datetime.combine(day, clock_time.fromisoformat(step["at"]), tzinfo=UTC)
+            begins = datetime.fromisoformat(f"{day}T{step['at']}+00:00")
             has_hooks = hooks_described(step["client"]) is not None
             found.append(Talk(step["session"], step["client"], step.get("project"), begins, has_hooks))
             continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ REPOSITORY = FOLDER.parent.parent
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not hasattr(time, "tzset"), reason="the days of the pictures are those of UTC")
 def test_the_pages_are_those_in_the_pictures(home: Path) -> None:
     shown, noted = digests(pages_of_two_weeks(home)), noted_digests()
     changed = [name for name in shown if shown[name] != noted.get(name)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -20,6 +21,7 @@ from mcp_memory.core.types import (
     EntityOrder,
     Fact,
     Kind,
+    MemoryMap,
     MemoryResults,
     MentionedEntity,
     Remembered,
@@ -412,6 +414,14 @@ class StatementVerbs(Verbs):
             return total
         return len(current_atoms(self._store, self.space, filters, at, limit=_COUNT_EXACTLY))
 
+    @reading
+    def statement_months(self) -> dict[str, int]:
+        """Return the months in which current statements became true, as `2026-11`, latest first, and how many each."""
+        months = Counter[str]()
+        for hour, many in self._store.read(self.space, atom_rows.count_by_hour, filters=Filters(at=self._parts.now())):
+            months[f"{hour.astimezone():%Y-%m}"] += many
+        return dict(sorted(months.items(), reverse=True))
+
     statements_by_id = store_verb(atom_rows.by_ids)
     superseded_by = store_verb(atom_rows.superseded_by)
     statements_about = store_verb(atom_rows.list_based_on)
@@ -476,6 +486,17 @@ class StatementVerbs(Verbs):
 
         name = find_entity(self._store, self.space, name).name
         return self._store.read(self.space, entity_rows.find_related, name, limit=limit)
+
+    @reading
+    def entity_map(self, *, limit: int = 2_000) -> MemoryMap:
+        """Return the people, projects, places and things as nodes, with the topics that a model wrote, and their links.
+
+        If there are more than `limit` (1 to 5,000), those with the most statements are returned.
+        """
+        from mcp_memory.longterm.entity_map import entity_map
+
+        check_range(limit, "limit", 1, 5_000)
+        return entity_map(self._store, self.space, limit=limit)
 
     @of_either_memory("id")
     @reading

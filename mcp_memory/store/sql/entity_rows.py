@@ -140,6 +140,27 @@ def mentioned(
     return [MentionedEntity(name=name, statements=count, last=from_ms(last)) for name, count, last in rows]
 
 
+def newest_mentions(tx: Transaction, *, limit: int) -> list[tuple[int, int, int, int | None]]:
+    """Return up to `limit` mentions by the newest atoms: (atom, entity, start, end of its validity in ms).
+
+    The user is left out, and so are quarantined atoms.
+    """
+    if not tx.has_any("mention"):
+        return []
+    return tx.all(
+        "SELECT m.atom, m.entity, r.valid_from, r.valid_to FROM mention m CROSS JOIN atom r ON r.space = m.space"
+        f" AND r.id = m.atom WHERE m.space = :space AND r.tombstone IS NULL AND {quarantine_rows.PASSES}"
+        " AND m.entity <> ? ORDER BY m.atom DESC, m.entity LIMIT ?",
+        *(_entity(tx, _USER) or 0, limit),
+    )
+
+
+def names_by_number(tx: Transaction, entities: Sequence[int]) -> dict[int, str]:
+    """Return the main names of entities, given by their numbers."""
+    rows = tx.among("SELECT n.id, n.name FROM entity_name n WHERE n.space = :space AND n.id IN ({})", entities)
+    return dict(rows)
+
+
 def all_names(tx: Transaction) -> dict[str, str]:
     """Map each name of each entity to the main name of that entity, oldest first.
 
