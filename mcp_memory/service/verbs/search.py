@@ -42,9 +42,9 @@ class SearchVerbs(Verbs):
         search to some layers; so do filters that other layers do not have. Without a query turns are listed, the newest
         first, or statements if only these are searched. `since`, `until`, `neighbours` and `limit` are those of
         `conversation_search`, `project` is that of sessions (`core.projects`), the other filters are those of
-        `memory_search`. With `in_period`, a past or present time in the query filters, as `since` and `until` would, and
-        is not searched for. Raises NotFound for an unknown session, scene or entity, InvalidInput for an unknown layer and
-        a cursor of another search.
+        `memory_search`. With `in_period`, a past or present time in the query filters, as `since` and `until` would,
+        and is not searched for. Raises NotFound for an unknown session, scene or entity, InvalidInput for an unknown
+        layer and a cursor of another search.
         """
         from mcp_memory.longterm.search import find
 
