@@ -51,7 +51,7 @@ VENDORS = {
     "starlette": "server/|ui/|service/http_server.py",
     "click": "cli/",
     "mermaidx": "cli/|service/render.py",
-    "numpy": "store/|models/embed/|longterm/|service/indexing.py|testing.py|cli/evaluation/",
+    "numpy": "store/|models/embed/|longterm/|service/indexing.py|ui/pictures/placing.py|testing.py|cli/evaluation/",
     "Stemmer": "language/words.py",
     "ahocorasick": "core/secrets/detection.py",
     "marisa_trie": "core/tries.py",

@@ -116,7 +116,9 @@ def ui(port: int | None, no_browser: bool) -> None:
     if chosen.server is not None:
         raise Refused(f"The pages of this memory are on its server: open {chosen.server.removesuffix('/mcp')}/ui")
     serve_ui(chosen, port=chosen.ui_port if port is None else port, show=show)
-    for thread in filter(None, opening):  # another process serves the pages, and this one ends before a browser is there
+    for thread in filter(
+        None, opening
+    ):  # another process serves the pages, and this one ends before a browser is there
         thread.join(_OPENING_SECONDS)
 
 

@@ -189,6 +189,46 @@ class MentionedEntity:
     last: datetime
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MapNode:
+    """An entity or a topic on the map, and the statements that mention it."""
+
+    name: str
+    topic: str | None = None
+    """The slug of a topic; None for an entity."""
+    statements: int
+    """How many of the statements are current."""
+    past: int
+    first: datetime
+    last: datetime
+    """When the first and the last of the statements begin."""
+    until: datetime | None
+    """When the last of the statements ended; None if there is a current one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MapLink:
+    """Two nodes, by their place in the list of nodes, and the statements that mention both."""
+
+    ends: tuple[int, int]
+    statements: int
+    first: datetime
+    until: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryMap:
+    """The entities and topics of a memory and how they are linked; `total` counts those that were left out too."""
+
+    nodes: list[MapNode]
+    """The oldest first."""
+    links: list[MapLink]
+    total: int
+
+
+EntityOrder = Literal["statements", "last", "name"]
+"""Most statements first, mentioned last first, or by name."""
+
 SceneAction = Literal["create", "update", "merge", "delete", "restore"]
 
 
@@ -908,7 +948,8 @@ class DaySavings:
 class ActivityEntry:
     """An event: rows were stored, recalled, corrected, forgotten or restored.
 
-    For recalled, forgotten and restored rows, `text` lists their ids.
+    For recalled, forgotten and restored rows, `text` lists their ids. The `id` of a recall is its number in the log.
+    The `session` of a statement is the one whose words it was made of.
     """
 
     at: datetime
@@ -920,6 +961,14 @@ class ActivityEntry:
     """The program whose log the session comes from, if known."""
     reason: str = ""
     """Why it was forgotten; of a correction, the ids of the replaced rows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Activity:
+    """A page of events, the newest first; `cursor` is for the next page, None on the last."""
+
+    entries: list[ActivityEntry]
+    cursor: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -88,7 +88,7 @@ def forgotten_along(store: Store, space: str, reach: Reach, *, query: str | None
 def _changed_pages(store: Store, space: str, reach: Reach) -> list[str]:
     is_on_page = not set(reach.atoms).isdisjoint(cited_atoms(body(store, space)))
     scenes = [scene.title for scene in store.read(space, page_rows.scenes) if scene.slug in reach.scenes]
-    pages = [*(["the persona"] if is_on_page else []), *(f"the scene “{title}”" for title in scenes)]
+    pages = [*(["the page about the user"] if is_on_page else []), *(f"the page “{title}”" for title in scenes)]
     return [f"The lines that are based on it in {', '.join(pages)}."] if pages else []
 
 

@@ -15,12 +15,17 @@ from mcp_memory.language import pattern_of
 from mcp_memory.language.sentences import is_person
 from mcp_memory.language.words import function_words, languages_of
 from mcp_memory.longterm.turns import kinds_of_phrases
+from mcp_memory.models.embed.classifiers import related_words
 
 _pattern = partial(pattern_of, "mcp_memory.longterm", "words/sentences.txt")
 _NATIONAL = re.compile(r"(?:ish|an|ian|ese|ic)$")  # "I'm Irish"
 _UNCASED = "\u2e80"  # from here on, scripts have no capitals
 _WORD = re.compile(r"[^\W\d_]+")
-_INNER = re.compile(r"(?<=[^\W\d_] |[,;] )[^\W\d_]{2,}(?:-[^\W\d_]{2,})*")
+_INSIDE = re.compile(r"(?:(?<![\w'’\"“„«])[^\W_]+(?:['’](?!s)\w+)?|[,;&]) $")
+"""What is before a word inside a sentence. A word behind a quotation mark may be the first of a title."""
+_OF_ANOTHER = re.compile(r"['’]s [^\W\d_a-z]")  # "Gardener's Delight"
+_HYPHENATED = re.compile(r"[^\W\d_a-z]\w+-[^\W\d_a-z]\w+")
+_SHORTEST = 2  # characters of a name
 _NOUN_CAPITALS = frozenset(("de",))
 _CALENDAR = re.compile(
     r"(?:(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?|(?:Jan|Febr)uary|March|April|May|June|July|August|(?:Septem|Octo"
@@ -51,37 +56,48 @@ def introduced(sentence: str, *, opening: bool = False, language_of: str = "") -
     return list(by_name.values())
 
 
-def full_names(sentence: str, *, language_of: str = "") -> list[str]:
-    """Return the certain names in a sentence: a title with a name, or several capitalised words.
+def certain_names(sentence: str, *, language_of: str = "") -> list[str]:
+    """Return the certain names in a sentence, of people, places, projects and things, in order.
 
-    Capitalised words at the beginning count only before a comma or a bracket. In languages that capitalise every noun,
-    only names with a title are certain.
+    They have a capital inside the sentence. At its beginning, where any word may have one, several words count:
+    before a comma or a bracket, with a hyphen and two capitals, and in English if the first is no word of the language.
+    Languages, nationalities, days, months and words in capitals alone do not count. In languages that capitalise every
+    noun, only names with a title are certain.
     """
-    has_capitals = _nouns_have_capitals(language_of or sentence)
+    text = language_of or sentence
+    has_capitals = _nouns_have_capitals(text)
     names: dict[str, None] = {}
     for match in _pattern("NAME").finditer(sentence):
-        name, is_first = match[0], not sentence[: match.start()].strip(" \"'(-–*")
-        is_set_off = not is_first or sentence[match.end() : match.end() + 1] in (",", "(")
-        is_sure = _pattern("TITLED").match(name) is not None or (is_set_off and not has_capitals)
-        if " " in name and is_sure and _is_like_a_name(name):
-            names[name] = None
+        is_sure = _pattern("TITLED").match(match[0]) is not None or (
+            not has_capitals
+            and not _OF_ANOTHER.match(sentence, match.end())
+            and (_INSIDE.search(sentence, 0, match.start()) is not None or _is_sure_at_start(match, text))
+        )
+        if is_sure and _is_like_a_name(match[0]):
+            names[match[0]] = None
     return list(names)
 
 
-def inner_names(sentence: str) -> list[str]:
-    """Return the capitalised words inside a sentence, mostly names, without days, months and abbreviations.
+def without_title(name: str) -> str:
+    """Return a name without a title before it: "Roth" for "Frau Roth"."""
+    return _pattern("TITLED").sub("", name, count=1)
 
-    Empty in languages that capitalise every noun.
-    """
-    if _nouns_have_capitals(sentence):
-        return []
-    return [word for word in _INNER.findall(sentence) if word.istitle() and not _CALENDAR.fullmatch(word)]
+
+def _is_sure_at_start(match: re.Match[str], text: str) -> bool:
+    """Return whether capitalised words at the beginning of a sentence are a name."""
+    first, *others = match[0].split()
+    if not others:
+        return _HYPHENATED.fullmatch(first) is not None
+    is_set_off = match.string.startswith((",", " ("), match.end())
+    return is_set_off or ("en" in languages_of(_WORD.findall(text)) and not related_words(first.lower()))
 
 
 def _is_like_a_name(name: str) -> bool:
     """Return whether capitalised words may be a name; false for "Easter Monday", "Also Podcasts" and "JE SAIS"."""
     words = name.split()
-    if name.isupper() or max(name) >= _UNCASED or any(_CALENDAR.fullmatch(word) for word in words):
+    if name.isupper() or len(words[-1]) < _SHORTEST or max(name) >= _UNCASED or any(map(_CALENDAR.fullmatch, words)):
+        return False
+    if _pattern("NO_NAME").match(name):
         return False
     return words[0].lower() not in function_words(languages_of(words) or ("en",)) | function_words(("en", "de"))
 

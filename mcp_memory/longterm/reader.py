@@ -16,18 +16,18 @@ from itertools import groupby
 
 from mcp_memory.core.errors import EmbeddingFailed, Refused, StoreUnavailable
 from mcp_memory.core.text import one_line
-from mcp_memory.core.types import Entity, Turn
+from mcp_memory.core.types import Turn
 from mcp_memory.language.words import fold
 from mcp_memory.longterm.contradiction import Embedded, replaced_by, replaced_in_store
-from mcp_memory.longterm.names import MAX_NAME, USER, known_entities, name_words, named_in
+from mcp_memory.longterm.known_names import known_names
+from mcp_memory.longterm.names import MAX_NAME, USER
 from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.sentence_statements import TurnSentence, in_context, sentences_of, statements_of
 from mcp_memory.longterm.verification.trust import quarantined_ids
 from mcp_memory.models.embed.bundled import IDENTITY
 from mcp_memory.models.embed.sentence_labels import classify
-from mcp_memory.store.protocol import Store
-from mcp_memory.store.sql import atom_rows, stage_outputs, turn_rows
-from mcp_memory.store.values import Filters, NewAtom, Readings, Vectors
+from mcp_memory.store.sql import stage_outputs, turn_rows
+from mcp_memory.store.values import NewAtom, Readings, Vectors
 
 logger = logging.getLogger(__name__)
 
@@ -81,35 +81,26 @@ def _read(context: SearchContext, turns: Sequence[Turn], going_on: Callable[[], 
 
 
 def _statements(context: SearchContext, turns: Sequence[Turn]) -> list[NewAtom]:
-    """Return the statements of some turns in order, each with the known entities that it names."""
+    """Return the statements of some turns in order, each with the entities that it names."""
     store, space = context.store, context.space
-    entities = known_entities(store, space)
-    names = _users_names(store, space, entities)
+    known = known_names(store, space)
     window = store.read(space, turn_rows.context_windows, [turn.id for turn in turns], around=1)
     by_position = {(turn.session, turn.position): turn for turn in window}
     quarantined = quarantined_ids(store, space, [turn.id for turn in window])
     sentences: list[TurnSentence] = []
     for turn in turns:
         before = by_position.get((turn.session, turn.position - 1))
-        if not turn.name or fold(one_line(turn.name, MAX_NAME)) in names:
+        if not turn.name or fold(one_line(turn.name, MAX_NAME)) in known.own:
             is_quarantined = before is not None and before.id in quarantined
             sentences += sentences_of(turn, before, before_is_held=is_quarantined)
     by_turn = [list(group) for _, group in groupby(sentences, key=lambda sentence: sentence.turn.id)]
     classes = iter(classify([text for group in by_turn for text in in_context(group)]))
     atoms = [atom for group in by_turn for atom in statements_of(group, [next(classes) for _ in group])]
-    return [_with_entities(atom, entities) for atom in atoms]
-
-
-def _users_names(store: Store, space: str, entities: Sequence[Entity]) -> set[str]:
-    """Return the folded names under which the user may speak: aliases, names in facts, and words such as "user"."""
-    aliases = (alias for entity in entities if fold(entity.name) == USER for alias in entity.aliases)
-    facts = store.read(space, atom_rows.facts, filters=Filters(entity=USER, unheld=True))
-    stated = (fact.value for fact in facts if fold(fact.entity) == USER and fact.relation == "name")
-    return {*name_words("user"), *(fold(name) for name in (*aliases, *stated))}
-
-
-def _with_entities(atom: NewAtom, entities: Sequence[Entity]) -> NewAtom:
-    return replace(atom, entities=tuple(dict.fromkeys((*atom.entities, *named_in(entities, atom.text)))))
+    known.own.update(
+        fold(atom.value) for atom in atoms if atom.value and (atom.entity, atom.relation) == (USER, "name")
+    )
+    known.add(name for atom in atoms for name in atom.entities)
+    return [replace(atom, entities=known.named_in(atom.text, atom.entities)) for atom in atoms]
 
 
 def _batches(rows: Sequence[Embedded], upto: int, *, is_comparable: bool) -> Iterator[tuple[list[Embedded], int]]:

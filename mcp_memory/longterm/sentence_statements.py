@@ -24,7 +24,7 @@ from mcp_memory.language import pattern_of
 from mcp_memory.language.sentences import FILL, is_question, own_part, sentences
 from mcp_memory.language.when.annotate import with_dates
 from mcp_memory.language.words import function_words_of, query_terms
-from mcp_memory.longterm.introductions import full_names, introduced
+from mcp_memory.longterm.introductions import certain_names, introduced
 from mcp_memory.longterm.names import USER
 from mcp_memory.longterm.promise_parts import asks_for_later
 from mcp_memory.longterm.statements import relation_name
@@ -274,7 +274,7 @@ def _with_people(atom: NewAtom, turn: Turn, start: int, end: int) -> NewAtom:
     text = turn.content[start:end]
     people = introduced(text, opening=turn.position == 0, language_of=turn.content)
     own = {person.name for person in people if person.relation == "name"}
-    others = dict.fromkeys([*(person.name for person in people), *full_names(text, language_of=turn.content)])
+    others = dict.fromkeys([*(person.name for person in people), *certain_names(text, language_of=turn.content)])
     atom = replace(atom, entities=tuple(name for name in others if name not in own))
     if len(people) != 1:
         return atom

@@ -29,7 +29,6 @@ from mcp_memory.language.words import (
     languages_of,
 )
 from mcp_memory.longterm.digest import newest_statements, number_of
-from mcp_memory.longterm.introductions import inner_names
 from mcp_memory.longterm.names import USER
 from mcp_memory.longterm.verification.trust import fit_for_pages
 from mcp_memory.store.protocol import Store
@@ -95,30 +94,9 @@ def _without_dates(atom: Atom) -> str:
 
 
 def _names_of(store: Store, space: str, atoms: Sequence[Atom]) -> dict[str, list[str]]:
-    """Map the id of each statement to the names in it except the user's: its entities and single-word names.
-
-    A word is a name if three or more statements contain it, always with a capital, and at least once inside a sentence.
-    If exactly one entity has the word in its name, the word refers to that entity.
-    """
+    """Map the id of each statement to its entities without the user."""
     own = {fold(name) for name in (USER, *store.read(space, entity_rows.names, [USER]).get(USER, ()))}
-    words = {atom.id: dict.fromkeys(_WORD.findall(_without_dates(atom))) for atom in atoms}
-    small = {word for some in words.values() for word in some if word.islower()}
-    used = Counter(word for some in words.values() for word in some)
-    inner = {word for atom in atoms for word in inner_names(_without_dates(atom))}
-    named = {word for word in inner if used[word] >= _FEWEST and word.lower() not in small}
-    bearers: dict[str, set[str]] = {word: {word} for word in named}
-    for name in {name for atom in atoms for name in atom.entities}:
-        for word in named.intersection(_WORD.findall(name)):
-            bearers[word] = {*bearers[word], name} - {word}
-    meant = {word: min(names) if len(names) == 1 else word for word, names in bearers.items()}
-    return {
-        atom.id: [
-            name
-            for name in dict.fromkeys((*atom.entities, *(meant[word] for word in words[atom.id] if word in meant)))
-            if fold(name) not in own
-        ]
-        for atom in atoms
-    }
+    return {atom.id: [name for name in atom.entities if fold(name) not in own] for atom in atoms}
 
 
 def _by_entity(atoms: Sequence[Atom], names: Mapping[str, Sequence[str]]) -> Iterator[Topic]:

@@ -43,7 +43,7 @@ APP = wire.Resource(
     title="Memory",
     description="The memory as pages inside a conversation",
     mime_type=APP_MIME_TYPE,
-    _meta={"ui": {"prefersBorder": True}},
+    _meta={"ui": {"prefersBorder": False}},
 )
 _client_shows_apps: ContextVar[bool] = ContextVar("mcp_memory_app_offered", default=False)
 

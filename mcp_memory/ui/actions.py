@@ -43,6 +43,9 @@ _TEXTS = {
     "paused": "Models are paused.",
     "resumed": "Models are asked again.",
     "copied": "A backup was made.",
+    "helpful": "Noted. It comes earlier for questions like this one.",
+    "wrong": "Noted. It comes later for questions like this one; agents that ask exactly this do not get it.",
+    "unsaid": "Undone.",
     "revoked": "The token was revoked. It opens nothing any more.",
 }
 """Messages without ids and numbers."""
@@ -109,7 +112,7 @@ def _count_text(name: Literal["forgotten", "released", "kept", "waiting", "resto
 def _count_kinds(values: Sequence[str]) -> str:
     """Format three numbers, of statements, turns and tool results, as words; numbers that are 0 are left out."""
     numbers = [int(value) for value in values if value.isdecimal()]
-    nouns = ("statement", "turn", "tool result")
+    nouns = ("statement", "message", "result")
     return ", ".join(plural(many, noun) for many, noun in zip(numbers, nouns, strict=False) if many) or "nothing"
 
 
@@ -338,6 +341,20 @@ async def _review(call: Call) -> str:
     return confirmation_address(call.back("/review"), verdict, len(done))
 
 
+async def _feedback(call: Call) -> str:
+    match call.text("verdict"):
+        case "helpful" | "wrong" as verdict:
+            await call.memory.give_feedback(call.number("recall"), call.text("target"), verdict)
+        case _:
+            raise _not_one_of("verdict", ("helpful", "wrong"))
+    return confirmation_address(call.back("/live"), verdict)
+
+
+async def _undo_feedback(call: Call) -> str:
+    await call.memory.undo_feedback(call.number("id"))
+    return confirmation_address(call.back("/live"), "unsaid")
+
+
 async def _purge(call: Call) -> str:
     if call.text("word") != PURGE_WORD:
         raise InvalidInput(f"Nothing was erased. Type {PURGE_WORD} to erase for good.")
@@ -435,6 +452,8 @@ _ACTIONS = {
     "forget": _Action(_forget),
     "undo": _Action(_undo),
     "review": _Action(_review),
+    "feedback": _Action(_feedback),
+    "undo_feedback": _Action(_undo_feedback),
     "restore_scene": _Action(_restore_scene),
     "undo_patch": _Action(_undo_patch),
     "fold": _Action(_fold, "write"),

@@ -58,6 +58,7 @@ from mcp_memory.ui.elements import el, tree
 from mcp_memory.ui.exports import Exports
 from mcp_memory.ui.frame import ENTRY_TITLE, document, entry_page, frame_page, plain_page
 from mcp_memory.ui.pages import ADDRESSES, page_at
+from mcp_memory.ui.pages.map import map_data
 from mcp_memory.ui.responses import (
     Rejected,
     Streams,
@@ -353,6 +354,8 @@ class Interface:
                 if not space or not visit.reader.may_see(space):
                     raise Rejected(404, _NO_PAGE)
                 return RedirectResponse(f"{self._home(space).rstrip('/')}{await self._same_page(visit, space)}", 303)
+            case "map.json", "":
+                return JSONResponse(await map_data(visit.memory))
             case "download", "export":
                 exports = self._exports_for(visit.reader, visit.memory)
                 file = exports and (await exports.state(visit.memory)).file

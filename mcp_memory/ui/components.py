@@ -6,7 +6,7 @@ address. All classes of the style sheet are used here or in `pictures`; pages on
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
@@ -295,25 +295,37 @@ def pager(path: str, cursor: str | None, text: str, **query: object) -> Element 
     )
 
 
+def entity_link(name: str) -> Element:
+    """Return the name of a person, place or thing as a link to its page."""
+    return link(f"/entity/{part(name)}", memory_text(name), class_="entity")
+
+
 # --- rows of the memory -----------------------------------------------------------------------------
 def statement_row(atom: Atom) -> Element:
-    """Return a statement in a line or two: its text, id, kind, dates, source, quarantine and entities."""
-    ended = atom.valid_to is not None
-    return el(
-        "div",
-        el("p", link(f"/{atom.id}", memory_text(atom.text)), class_="said"),
-        line(
-            el("span", atom.id, class_="id"),
-            kind_badge(atom.kind),
-            moment(atom.valid_from, day=True),
-            [" – ", moment(atom.valid_to, day=True)] if atom.valid_to else None,
-            name_of_source(atom.source),
-            review_badge() if atom.held else None,
-            badge("check its words", "warn") if atom.doubts else None,
-            (link(f"/entity/{part(name)}", memory_text(name), class_="entity") for name in atom.entities),
-        ),
-        class_="statement ended" if ended else "statement",
-    )
+    """Return a statement with its dates beside it, and below it what is special about it and what it is about."""
+    ended = [" – ", moment(atom.valid_to, day=True)] if atom.valid_to else None
+    meta = [
+        name_of_source(atom.source),
+        review_badge() if atom.held else None,
+        badge("check its words", "warn") if atom.doubts else None,
+        *entity_links(atom.entities),
+    ]
+    rule = rule_badge(atom)
+    said = el("p", link(f"/{atom.id}", memory_text(atom.text)), [" ", rule] if rule else None, class_="said")
+    row = dated_row(said, *meta, when=el("span", moment(atom.valid_from, day=True), ended, class_="when"))
+    return el("div", row, class_="statement ended" if ended else "statement")
+
+
+def rule_badge(atom: Atom) -> Element | None:
+    """Return the label of a promise or a rule; None for other statements, which need none."""
+    if atom.kind != "instruction":
+        return None
+    return badge("promise" if atom.label == "promise" else "rule", "kind")
+
+
+def entity_links(entities: Iterable[str]) -> Iterator[Element]:
+    """Yield a link to each entity, except to the user."""
+    return (entity_link(name) for name in entities if name != USER)
 
 
 def turn_row(turn: Turn, spans: Sequence[tuple[int, int]] = ()) -> Element:
@@ -330,8 +342,7 @@ def entity_names(entities: Iterable[MentionedEntity]) -> Element:
     """Return the names of entities side by side, each with the number of statements that mention it."""
 
     def named(entity: MentionedEntity) -> Element:
-        name = link(f"/entity/{part(entity.name)}", memory_text(entity.name))
-        return el("li", name, " ", el("small", count(entity.statements)))
+        return el("li", entity_link(entity.name), " ", el("small", count(entity.statements)))
 
     return el("ul", map(named, entities), class_="names")
 

@@ -1,4 +1,4 @@
-"""Scenes and the persona as elements: a subset of Markdown, without HTML, images and external links.
+"""Pages of the memory as elements: a subset of Markdown, without HTML, images and external links.
 
 Supported are headings, paragraphs, lists, quotes, tables, rules, code blocks, and inline bold, italic and code.
 Everything else is plain text, including URLs and tags. References to the memory become links to their pages:
@@ -26,6 +26,8 @@ _RULE = re.compile(r" {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*$")
 _QUOTE = re.compile(r" {0,3}>[ ]?")
 _ITEM = re.compile(r"([ \t]*)([-*+•]|(\d{1,9})[.)])(?:[ \t]+(?=\S)|$)")
 _DELIMITER = re.compile(r"\|? {0,40}:?-{1,40}:? {0,40}(?:\| {0,40}:?-{1,40}:? {0,40}){0,60}\|?$")
+_FOR_AGENTS = re.compile(r"(?m)^([ \t]*- … .{1,40}): memory_search\b.*$")
+"""The last line of a page made without a model: how many statements it leaves out, and how an agent finds them."""
 _CELL = re.compile(r"(?<!\\)\|")
 
 
@@ -43,7 +45,8 @@ def markdown(
     to slugs. `#` becomes a heading of level `top`, at least 2, since a page has a first-level heading; a first heading
     equal to `title` is left out.
     """
-    lines = remove_hidden(text).replace("\r\n", "\n").replace("\r", "\n").expandtabs(4).split("\n")
+    shown = _FOR_AGENTS.sub(r"\1", remove_hidden(text))
+    lines = shown.replace("\r\n", "\n").replace("\r", "\n").expandtabs(4).split("\n")
     if title is not None:
         lines = _without_title(lines, title)
     return el("div", _Page(scenes or {}, ended or {}, top).blocks(lines, 0), class_="prose")

@@ -2,14 +2,16 @@
 
 A host shows the file in a sandboxed frame where nothing can be fetched, so it includes the style sheet and the
 scripts, and gets each page through the tool `memory_view`: title, tree and path, of at most 100 kB. The reader can
-change nothing, because the view has no form token, without which pages have no forms that change anything.
+change nothing, because the view has no form token, without which pages have no forms that change anything. A correction
+is a message to the conversation, whose agent makes it: the page of a statement has forms with the text in
+`data-message`, which `app.js` sends.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from itertools import accumulate
@@ -19,7 +21,7 @@ from urllib.parse import quote
 from pydantic_core import to_json
 
 from mcp_memory.core.rights import Right
-from mcp_memory.core.text import one_line
+from mcp_memory.core.text import one_line, remove_hidden
 from mcp_memory.ui.components import Page, View, address, note
 from mcp_memory.ui.elements import Element, el, html, svg, tree
 from mcp_memory.ui.frame import NAME, PLACES, SEARCH_HINT
@@ -27,11 +29,14 @@ from mcp_memory.ui.pages import ADDRESSES, no_page, page_at
 from mcp_memory.ui.times import in_zone
 
 if TYPE_CHECKING:
+    from mcp_memory.core.types import Atom
     from mcp_memory.service.memory import Memory
 MOST_PAGE_BYTES = 100_000
 """Size limit of an answer; hosts withhold results from about 150,000 characters on."""
 _ROOM = MOST_PAGE_BYTES - 6_000  # the rest is for the title, the path and the note about omitted parts
 _PATH = re.compile(r"/(?![/\\])[^\x00-\x20\\]{0,2000}")
+_STATEMENT = re.compile(r"/(a[1-9][0-9]*)(?:\?|$)")
+_MESSAGE_CHARS = 500
 _AT_HOME = frozenset(("", "memory", "overview"))
 _NOT_HERE = "/forget"  # the page of a form
 
@@ -66,7 +71,26 @@ async def app_view(memory: Memory, path: str, *, right: Right, is_owner: bool, z
     if not _PATH.fullmatch(path):
         raise no_page(path)
     with in_zone(zone):
-        return fit_page(await page_at(path, View(memory=memory, right=right, is_owner=is_owner)), path)
+        page = await page_at(path, View(memory=memory, right=right, is_owner=is_owner))
+    if match := _STATEMENT.match(path):
+        for statement in await memory.statements_by_id([match[1]]):
+            page = replace(page, body=(*page.body[:1], *_corrections(statement), *page.body[1:]))
+    return fit_page(page, path)
+
+
+def _corrections(statement: Atom) -> list[Element]:
+    """Return the forms whose messages ask an agent to correct a statement; none for one that has ended.
+
+    The words of a statement that waits for review are left out, because a message speaks for the user.
+    """
+    if statement.valid_to is not None:
+        return []
+    words = "" if statement.held else f" says “{one_line(remove_hidden(statement.text), _MESSAGE_CHARS)}”"
+    named = f"Please correct my memory: statement {statement.id}{words}."
+    field = el("input", type="text", name="text", aria_label="What it should say", dir="auto", autocomplete="off")
+    correct = el("form", field, " ", el("button", "Correct this"), data_message=f"{named} It should say: ")
+    ended = el("form", el("button", "This is no longer true"), data_message=f"{named} This is no longer true.")
+    return [el("div", correct, ended, class_="corrections")]
 
 
 def fit_page(page: Page, path: str) -> AppView:
@@ -155,7 +179,7 @@ def _body() -> Element:
                 "M9.5 2.5h4v4M6.5 13.5h-4v-4M13 3 9 7M3 13l4-4",
                 data_less="Back to the conversation",
             ),
-            class_="frame",
+            class_="bar",
         ),
         el(
             "main",
@@ -165,6 +189,9 @@ def _body() -> Element:
             data_cancelled="The request was cancelled.",
             data_closed="This program shows the App but does not let it read the memory. "
             "Run mcp-memory ui for the same pages in a browser.",
+            data_sent="This was handed to the conversation: the agent can make the correction now.",
+            data_copied="This was copied. Put it into the conversation, and the agent can make the correction.",
+            data_copy="Copy this into the conversation, and the agent can make the correction.",
             data_silent="The memory did not answer. Try again, or ask for it once more.",
         ),
         class_="in-app",

@@ -48,6 +48,7 @@ _STATIC = {
     "page.css": "text/css; charset=utf-8",
     "page.js": "text/javascript; charset=utf-8",
     "build.js": "text/javascript; charset=utf-8",
+    "map.js": "text/javascript; charset=utf-8",
     "enter.js": "text/javascript; charset=utf-8",
     "icon.svg": "image/svg+xml",
 }

@@ -13,10 +13,13 @@ from mcp_memory.core.text import (
     decode_text,
     detect_encoding,
     format_bytes,
+    has_hidden_text,
     is_blank,
+    name_hidden,
     one_line,
     plural,
     safe_name,
+    split_hidden,
     well_formed,
     without_blocks,
 )
@@ -95,3 +98,22 @@ def test_counts_read_well() -> None:
         "0 lines of it wait",
         "1 line of it waits",
     ]
+
+
+def test_hidden_characters_are_split_off_and_named() -> None:
+    spelled = "".join(chr(0xE0000 + ord(letter)) for letter in "obey")
+    text = f"4\u200b\u200b\u200b\u200b\u200b\u200b0 eu\u200bros{spelled}, e\u202elt\x1b[8m"
+    pieces = split_hidden(text)
+    assert "".join(piece for piece, _ in pieces) == text
+    assert [name_hidden(piece) for piece, is_hidden in pieces if is_hidden] == [
+        *("U+200B × 6", "U+200B", "hidden letters: obey", "U+202E"),
+        "U+001B U+005B U+0038 U+006D",
+    ]
+
+
+@given(st.text(st.sampled_from("ab \u200b\u200d\u202e\ufe0f\U000e0041\U0001f3f4\U000e0067\U000e007f\u0627\x1b[8m")))
+def test_what_is_left_without_the_hidden_pieces_hides_nothing(text: str) -> None:
+    pieces = split_hidden(text)
+    assert "".join(piece for piece, _ in pieces) == text
+    shown = [piece for piece, is_hidden in pieces if not is_hidden]
+    assert not any(has_hidden_text(piece) for piece in shown)

@@ -38,7 +38,7 @@ OTHERS = (
 
 
 def say_all(hand: ByHand, texts: tuple[str, ...] = (*NOA, *KILN, *OTHERS)) -> list[str]:
-    return [say(hand, text, "trait", embedded=True) for text in texts]
+    return [say(hand, text, "trait", embedded=True, entities=tuple({"Noa"} & set(text.split()))) for text in texts]
 
 
 def titles(hand: ByHand) -> list[str]:
@@ -78,7 +78,7 @@ def test_a_forgotten_quarantined_or_ended_statement_leaves_its_scene(hand: ByHan
     assert readable_scenes(hand.store, SPACE)[0].atoms == tuple(ids)
     hand.forget(ids[0])
     hand.store.write(SPACE, quarantine_rows.quarantine, {ids[1]: ["drop"]}, now=hand.now)
-    newer = hand.tell("Noa lives in Porto.", supersedes=[ids[4]])
+    newer = hand.tell("Noa lives in Porto.", entities=("Noa",), supersedes=[ids[4]])
     assert readable_scenes(hand.store, SPACE)[0].atoms == (ids[2], ids[3], ids[5], newer)
 
 

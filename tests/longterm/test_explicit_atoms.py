@@ -69,7 +69,7 @@ async def test_a_correction_is_about_what_the_corrected_ones_are_about_and_of_th
     for name in ("Ines", "Ben"):
         await memory.remember(f"The pilot met {name}", entity=name, value="the pilot", **MET)
     done = await memory.remember("The pilot met Ines and Ben in Oslo", supersedes=["a1", "a2"], typed=True)
-    assert (done.atom.kind, done.atom.entities) == ("episodic", ("Ines", "Ben"))
+    assert (done.atom.kind, done.atom.entities) == ("episodic", ("Ines", "Ben", "Oslo"))
     assert [atom.id for atom in (await memory.statements(entity="Ines")).atoms] == ["a3"]
 
 
@@ -91,7 +91,7 @@ async def test_a_correction_keeps_the_fact_whose_entity_and_value_stand_in_it(me
 
 @pytest.mark.parametrize(
     ("fact", "entities"),
-    [({}, {"user"}), ({"entity": "user", "relation": "lives in", "value": "Oslo"}, {"Oslo", "user"})],
+    [({}, {"Oslo", "user"}), ({"entity": "user", "relation": "lives in", "value": "Oslo"}, {"Oslo", "user"})],
     ids=["without a fact", "with the new value of the fact"],
 )
 async def test_a_correction_drops_a_fact_and_entities_that_it_does_not_name(

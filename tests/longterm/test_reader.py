@@ -129,7 +129,23 @@ def test_a_known_entity_that_a_sentence_names_is_its_entity(store: Store, contex
     assert read(context)
     say(store, "Fiona is allergic to nuts and hates the sea.", session="later")
     assert read(context)
-    assert [one.entities for one in statements(store)] == [("Fiona", "user"), ("Fiona",)]
+    assert [one.entities for one in statements(store)] == [("Fiona", "Leeds", "user"), ("Fiona",)]
+
+
+def test_a_part_of_a_known_name_is_the_same_entity_and_lower_case_counts(store: Store, context: SearchContext) -> None:
+    say(store, "Our designer is Wouter Coussement, he works from Ledeberg on Mondays.")
+    assert read(context)
+    say(store, "Wouter needs the new logo until friday.", session="later")
+    say(store, "I moved to ledeberg last year with my two cats.", session="last")
+    assert read(context)
+    entities = [atom.entities for atom in statements(store)]
+    assert entities == [("Wouter Coussement", "Ledeberg"), ("Wouter Coussement",), ("Ledeberg",)]
+
+
+def test_the_users_own_name_and_languages_are_no_entities(store: Store, context: SearchContext) -> None:
+    say(store, "My name is Anna Petkova and I teach English in Leeds.", "My students call me Anna at school in Leeds.")
+    assert read(context)
+    assert {name for atom in statements(store) for name in atom.entities} == {"user", "Leeds"}
 
 
 def test_reading_goes_on_without_vectors(store: Store, context: SearchContext) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import anyio.to_thread
@@ -34,7 +35,8 @@ async def memory(home: Path) -> AsyncIterator[Memory]:
         parts = opened._parts  # pyright: ignore[reportPrivateUsage]  as the reader stores sentences
         hand = ByHand(parts.store, parts.search, parts.settings)
         for sentence in (*NOA, "My dentist is in Vigo."):
-            await anyio.to_thread.run_sync(say, hand, sentence, "trait")
+            entities = ("Noa",) if "Noa" in sentence else ()
+            await anyio.to_thread.run_sync(partial(say, hand, sentence, "trait", entities=entities))
         yield opened
 
 

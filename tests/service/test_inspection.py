@@ -10,7 +10,7 @@ from typing import Any
 import anyio.to_thread
 import pytest
 
-from mcp_memory.core.errors import NotFound
+from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.types import NewTurn, Spend
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.store.sql import home_rows, saving_rows
@@ -127,18 +127,18 @@ async def test_activity_tells_what_happened_newest_first(memory: Memory) -> None
     gone = (await memory.remember("A mistake", typed=True)).atom
     forgotten = await memory.forget([gone.id], reason="wrong", dry_run=False)
     await memory.recall("What about the boiler?")
-    happened = await memory.activity()
+    happened = (await memory.activity()).entries
     assert {(one.what, one.id) for one in happened} == {
         ("turn", "t1"),
         ("statement", told.id),
         ("result", stored.ref),
         ("forgotten", forgotten.tombstone),
-        ("recall", None),
+        ("recall", "1"),
     }
     assert [one.at for one in happened] == sorted((one.at for one in happened), reverse=True)
     assert [(one.text, one.reason) for one in happened if one.what == "forgotten"] == [(gone.id, "wrong")]
     assert {one.session for one in happened if one.what in ("turn", "result")} == {"talk"}
-    assert len(await memory.activity(limit=2)) == 2
+    assert len((await memory.activity(limit=2)).entries) == 2
 
 
 async def test_activity_has_corrections_their_undoing_and_what_was_brought_back(memory: Memory) -> None:
@@ -146,13 +146,32 @@ async def test_activity_has_corrections_their_undoing_and_what_was_brought_back(
     await memory.remember("The boiler leaks water", supersedes=["a1"], typed=True)
     undone = await memory.undo_correction("a2")
     await memory.forget(undo=undone.tombstone)
-    happened = [(one.what, one.id, one.text, one.reason) for one in await memory.activity()]
+    happened = [(one.what, one.id, one.text, one.reason) for one in (await memory.activity()).entries]
     assert sorted(happened) == [
         ("back", "x1", "a2", ""),
         ("correction", "a2", "The boiler leaks water", "a1"),
         ("statement", "a1", "The boiler leaks oil", ""),
         ("uncorrected", "x1", "a2", ""),
     ]
+
+
+async def test_pages_of_activity_have_everything_once_whatever_happens_meanwhile(memory: Memory) -> None:
+    for number in range(7):
+        await memory.record_turns([NewTurn(role="user", content=f"Boiler number {number} leaks")], session="talk")
+        await memory.remember(f"Remark {number} on boilers", typed=True)
+    await memory.forget(["a3", "t5"], dry_run=False)
+    await memory.recall("What about the boilers?")
+    everything = (await memory.activity(limit=100)).entries
+    page = await memory.activity(limit=4)
+    seen = list(page.entries)
+    while page.cursor:
+        await memory.remember(f"Said after {len(seen)} entries", typed=True)
+        page = await memory.activity(limit=4, cursor=page.cursor)
+        seen += page.entries
+    assert sorted((one.what, one.id) for one in seen) == sorted((one.what, one.id) for one in everything)
+    assert len(everything) == 14
+    with pytest.raises(InvalidInput):
+        await memory.activity(cursor="yesterday")
 
 
 # --- savings ----------------------------------------------------------------------------------------

@@ -27,19 +27,21 @@ class Element {
   hasAttribute(name) { return name in this.attributes; }
   get dateTime() { return this.attributes.datetime; }
   addEventListener() {}
+  select() {}
   focus() {}
   getBoundingClientRect() { return { height: 321.5 }; }
 }
 
 // Starts the App; `sent` is what it posts, `hear` hands it a message of its host.
-function started() {
+function started(clipboard) {
   const sent = [], listeners = {}, parts = {};
   const root = Object.assign(new Element("", "html"), { clientWidth: 700 });
   for (const id of ["view", "back", "wide", "search"]) parts[id] = new Element("", id);
-  Object.assign(parts.view.dataset, { closed: "closed", cancelled: "cancelled", silent: "silent" });
+  const words = ["closed", "cancelled", "silent", "sent", "copied", "copy"];
+  Object.assign(parts.view.dataset, Object.fromEntries(words.map((word) => [word, word])));
   const parent = { postMessage: (message) => sent.push(JSON.parse(JSON.stringify(message))) };
   const window = {
-    parent, setTimeout: () => 0, clearTimeout() {}, scrollTo() {}, scrollY: 0, URLSearchParams, Intl, Date,
+    parent, navigator: { clipboard }, setTimeout: () => 0, clearTimeout() {}, scrollTo() {}, scrollY: 0, URLSearchParams, Intl, Date,
     addEventListener: (type, run) => (listeners[type] = run),
     ResizeObserver: class { constructor(run) { this.run = run; } observe() { this.run(); } },
     document: {
@@ -55,10 +57,16 @@ function started() {
     listeners.message({ source, data: { jsonrpc: "2.0", ...data } });
     await new Promise(setImmediate);
   };
-  return { sent, hear, root, view: parts.view, wide: parts.wide, back: parts.back };
+  const press = async (form) => {
+    const button = Object.assign(new Element("", "button"), { form, type: "submit" });
+    const closest = (selector) => (selector.startsWith("button") ? button : null);
+    listeners.click({ target: { closest }, preventDefault() {} });
+    await new Promise(setImmediate);
+  };
+  return { sent, hear, press, root, view: parts.view, wide: parts.wide, back: parts.back };
 }
 
-const HOST = { hostCapabilities: { serverTools: {} }, hostContext: { theme: "dark", locale: "de", timeZone: "Asia/Tokyo" } };
+const HOST = { hostCapabilities: { serverTools: {}, message: { text: {} } }, hostContext: { theme: "dark", locale: "de", timeZone: "Asia/Tokyo" } };
 
 async function open(tree, host = HOST) {
   const app = started();
@@ -156,6 +164,46 @@ test("errors, a cancelled call and a host that lets it read nothing are said as 
   const app = started();
   await app.hear({ method: "ui/notifications/tool-cancelled", params: {} });
   assert.equal(app.view.textContent, "cancelled");
+});
+
+// A form as the page of a statement has it, in a box whose contents are read after it was sent.
+function correction(value) {
+  const box = new Element("", "div"), form = new Element("", "form");
+  form.dataset.message = "Statement a1 says “Boats”. It should say: ";
+  return Object.assign(form, { parentElement: box, elements: value === undefined ? {} : { text: { value } } });
+}
+
+const TEXT = "Statement a1 says “Boats”. It should say: Ships";
+
+test("a correction is handed to the conversation as words of the user", async () => {
+  const app = await open([]);
+  const form = correction(" Ships ");
+  await app.press(form);
+  const { id, method, params } = app.sent.at(-1);
+  assert.deepEqual([method, params], ["ui/message", { role: "user", content: [{ type: "text", text: TEXT }] }]);
+  await app.hear({ id, result: {} });
+  assert.equal(form.parentElement.textContent, "sent");
+});
+
+for (const [what, answer] of Object.entries({ refuses: { result: { isError: true } }, fails: { error: { code: 1, message: "" } } })) {
+  test(`where the host ${what}, the reader can copy the correction`, async () => {
+    const app = await open([]);
+    const form = correction("Ships");
+    await app.press(form);
+    await app.hear({ id: app.sent.at(-1).id, ...answer });
+    assert.equal(form.parentElement.querySelector("div").querySelector("textarea").value, TEXT);
+    assert.equal(form.parentElement.textContent, "copy");
+  });
+}
+
+test("a host that takes no messages is not asked, and the correction is in the clipboard where that is allowed", async () => {
+  const copied = [];
+  const app = started({ writeText: async (text) => void copied.push(text) });
+  await app.hear({ id: 1, result: { hostCapabilities: { serverTools: {} }, hostContext: {} } });
+  const many = app.sent.length, form = correction();
+  await app.press(form);
+  assert.deepEqual([app.sent.length, copied], [many, ["Statement a1 says “Boats”. It should say: "]]);
+  assert.equal(form.parentElement.textContent, "copied");
 });
 
 for (const page of PAGES) {

@@ -12,7 +12,7 @@ from mcp_memory.core.errors import McpMemoryError
 from mcp_memory.core.rights import Right
 from mcp_memory.core.types import NewTurn
 from mcp_memory.ui import actions
-from mcp_memory.ui.actions import own_path
+from mcp_memory.ui.actions import own_path, replacement
 from mcp_memory.ui.sessions import Reader
 from tests.ui.browsing import BASE, OWN, Browser, browsing, form_of
 
@@ -40,9 +40,10 @@ async def confirmed(browser: Browser, action: str, /, **fields: str) -> str:
 
 async def test_every_action_says_what_it_has_done(browser: Browser) -> None:
     first, fixed = "Tamsin lives in Oslo.", "Tamsin lives in Bergen."
-    assert await confirmed(browser, "remember", text=first) == "Stored as a1."
-    assert await confirmed(browser, "remember", text=fixed, supersedes="a1") == "Stored as a2. a1 no longer holds."
-    known = "The memory had this already, as a2. Nothing new was stored."
+    assert await confirmed(browser, "remember", text=first) == "Stored."
+    stored = "Stored. What was known before stays in the history."
+    assert await confirmed(browser, "remember", text=fixed, supersedes="a1") == stored
+    known = "The memory has this already. Nothing was changed."
     assert await confirmed(browser, "remember", text=fixed) == known
     assert await confirmed(browser, "forget", ids="a2") == "1 item was forgotten. You can bring it back."
     assert await confirmed(browser, "undo", tombstone="x1", back="/a2") == "Brought back: 1 statement."
@@ -77,20 +78,57 @@ async def test_a_correction_says_whether_it_was_never_true_or_changed_on_a_day(b
     assert moved.valid_from == before.valid_to == datetime(2026, 3, 4).astimezone()
 
 
-async def test_a_correction_asks_for_the_value_of_a_fact_that_its_words_no_longer_state(browser: Browser) -> None:
+async def lives_in_oslo(browser: Browser) -> dict[str, str]:
+    """Store a1 with a fact, and return the fields of its form."""
     await browser.memory.remember(
-        "Tamsin lives in Oslo.", entity="Tamsin", relation="lives in", value="Oslo", typed=True
+        "Tamsin lives in Oslo.", entity="Tamsin", relation="lives in", value="Oslo", valid_from="2026-01-05", typed=True
     )
-    form = {"text": "Tamsin lives in Bergen.", "supersedes": "a1", "when": "never", "value": "Oslo"}
+    return {"supersedes": "a1", "when": "changed", "valid_from": "", "back": "/a1"}
+
+
+async def test_the_value_of_a_fact_follows_the_sentence(browser: Browser) -> None:
+    form = await lives_in_oslo(browser)
+    assert await gone(browser, "remember", **form, text="Tamsin lives in Bergen.") == "/a2"
+    before, now = await browser.memory.facts_about("Tamsin")
+    assert (before.value, before.valid_to) == ("Oslo", now.valid_from)
+    assert (now.atom, now.value, now.valid_to) == ("a2", "Bergen", None)
+    assert (await browser.memory.atom("a2")).kind == "persona"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "value"),
+    [
+        ("Tamsin lives in Oslo.", "Tamsin lives in Bergen.", "Bergen"),
+        ("Tamsin lives in Oslo", "Tamsin lives in Ny-Ålesund.", "Ny-Ålesund"),
+        ("Oslo is where Tamsin lives.", "North Berwick is where Tamsin lives.", "North Berwick"),
+        ("Tamsin lives in OSLO now.", "Tamsin lives in Bergen now.", "Bergen"),
+        ("Tamsin lives in Oslo.", "Tamsin has lived in Bergen.", None),
+        ("Tamsin lives in Oslo.", "Tamsin lives in .", None),
+        ("Tamsin lives in Oslo.", "Tamsin lives in Bergen. She likes it.", None),
+        ("Tamsin lives in Osloborg.", "Tamsin lives in Bergenborg.", None),
+    ],
+)
+async def test_what_replaces_a_value_is_read_only_from_a_sentence_that_is_the_same_elsewhere(
+    old: str, new: str, value: str | None
+) -> None:
+    assert replacement(old, "Oslo", new) == value
+
+
+async def test_a_value_that_the_sentence_no_longer_states_is_asked_for_in_the_form(browser: Browser) -> None:
+    form = {**await lives_in_oslo(browser), "text": "Tamsin moved to the north.", "when": "never"}
     asked = await browser.do("remember", **form)
-    assert "Tamsin · lives_in · Oslo" in asked.text
-    assert form_of(asked.text) | {"supersedes": "a1", "asked": "1"} == form_of(asked.text)
-    assert "Tamsin lives in Bergen." in asked.text
+    assert asked.status_code == 200
+    assert "Your text no longer has the value that is known." in asked.text
+    assert "Tamsin · lives in" in asked.text
+    assert "Tamsin moved to the north.</textarea>" in asked.text
+    assert re.search(r'value="never" checked', asked.text)
+    assert form_of(asked.text) | {"supersedes": "a1"} == form_of(asked.text)
     assert len(await browser.memory.atoms()) == 1
-    assert await gone(browser, "remember", **{**form, "asked": "1", "value": "Bergen"}) == "/a2"
+    assert await gone(browser, "remember", **form, value="Bergen") == "/a2"
     (_, held) = await browser.memory.facts_about("Tamsin")
     assert (held.atom, held.value, held.valid_to) == ("a2", "Bergen", None)
-    assert await gone(browser, "remember", text="Tamsin moved.", supersedes="a2", value="", asked="1") == "/a3"
+    form = {**form, "supersedes": "a2", "text": "Tamsin moved.", "value": ""}
+    assert await gone(browser, "remember", **form) == "/a3"
     assert (await browser.memory.atom("a3")).fact is None
 
 
@@ -99,17 +137,66 @@ async def test_a_correction_is_undone_by_the_button_beside_what_it_confirms(brow
     answer = await browser.do("remember", text="Tamsin lives in Bergen.", supersedes="a1")
     page = await browser.get(answer.headers["location"])
     assert "/do/undo_correction" in page.text
-    undone = "The correction a2 is undone. a1 holds again."
-    assert await confirmed(browser, "undo_correction", id="a2", back="/a2") == undone
+    assert await confirmed(browser, "undo_correction", id="a2", back="/a2") == "Undone: this is true again."
     assert [atom.id for atom in await browser.memory.atoms()] == ["a1"]
 
 
-async def test_an_action_that_fails_leads_back_to_where_it_was_asked_for(browser: Browser) -> None:
-    await browser.memory.remember("Tamsin lives in Oslo.", typed=True)
-    empty = await browser.do("remember", text=" ", supersedes="a1", back="/a1")
-    assert empty.status_code == 400
-    assert f'<a href="{SPACE}/a1">Back to where you were</a>' in empty.text
+async def test_a_statement_ends_without_another_in_its_place_and_that_can_be_undone(browser: Browser) -> None:
+    await lives_in_oslo(browser)
+    answer = await browser.do("end", id="a1", on="2026-03-01")
+    page = await browser.get(answer.headers["location"])
+    assert "It ended. It stays in the history." in page.text
+    assert "/do/undo_correction" in page.text
+    assert (await browser.memory.atom("a1")).valid_to == datetime(2026, 3, 1).astimezone()
+    await browser.do("undo_correction", id="a2")
     assert (await browser.memory.atom("a1")).valid_to is None
+    assert (await browser.do("end", id="a1", on="2025-03-01")).status_code == 400
+
+
+async def test_a_blank_correction_is_not_stored_and_its_form_stays(browser: Browser) -> None:
+    form = await lives_in_oslo(browser)
+    empty = await browser.do("remember", **form, text=" ")
+    assert "Nothing was stored: the text was empty." in empty.text
+    assert "Tamsin lives in Oslo.</textarea>" in empty.text
+    assert (await browser.memory.atom("a1")).valid_to is None
+
+
+async def test_a_correction_of_what_was_changed_meanwhile_keeps_its_text_and_can_be_sent_again(
+    browser: Browser,
+) -> None:
+    form = await lives_in_oslo(browser)
+    await browser.memory.remember("Tamsin lives in Voss.", supersedes=["a1"], typed=True)
+    stale = await browser.do("remember", **form, text="Tamsin lives in Bergen.")
+    assert "This changed after you had opened it." in stale.text
+    assert "Tamsin lives in Bergen.</textarea>" in stale.text
+    assert f'<a href="{SPACE}/a1">' in stale.text
+    again = form_of(stale.text) | {"text": "Tamsin lives in Bergen.", "when": "changed"}
+    assert again["supersedes"] == "a2"
+    assert await gone(browser, "remember", **again) == "/a3"
+    assert [atom.id for atom in await browser.memory.atoms()] == ["a3"]
+
+
+async def test_a_correction_of_what_was_forgotten_meanwhile_shows_its_text(browser: Browser) -> None:
+    form = await lives_in_oslo(browser)
+    await browser.memory.forget(["a1"])
+    page = await browser.do("remember", **form, text="Tamsin lives in Bergen.")
+    assert "This statement was forgotten on" in page.text
+    assert "Tamsin lives in Bergen.</blockquote>" in page.text
+
+
+async def test_a_correction_that_cannot_be_stored_keeps_its_text(browser: Browser) -> None:
+    form = await lives_in_oslo(browser)
+    text = "Tamsin lives in Oslo. Her password is hunter2-Wq8xZ!"
+    page = await browser.do("remember", **form, text=text)
+    assert "This looks like a key or password" in page.text
+    assert f"{text}</textarea>" in page.text
+    assert len(await browser.memory.atoms()) == 1
+
+
+async def test_an_action_that_fails_leads_back_to_where_it_was_asked_for(browser: Browser) -> None:
+    empty = await browser.do("remember", text=" ", back="/memory")
+    assert empty.status_code == 400
+    assert f'<a href="{SPACE}/memory">Back to where you were</a>' in empty.text
 
 
 async def test_a_rule_that_a_person_types_here_is_their_word(home: Path) -> None:
@@ -124,8 +211,7 @@ async def test_a_rule_that_a_person_types_here_is_their_word(home: Path) -> None
 async def test_a_promise_that_a_person_types_is_one_and_its_correction_too(browser: Browser) -> None:
     text = "When I talk about Lisbon, tell me that Bruno owes me 40 euros."
     assert await gone(browser, "remember", text=text, kind="promise") == "/a1"
-    assert '<option value="promise" selected' in (await browser.open("/a1")).text
-    await gone(browser, "remember", text=text.replace("40", "50"), supersedes="a1", kind="promise")
+    await gone(browser, "remember", text=text.replace("40", "50"), supersedes="a1")
     assert (await browser.memory.atom("a2")).label == "promise"
 
 
@@ -215,7 +301,8 @@ RIGHTS_OF = {
     "remember": "write",
     "fold": "write",
     **dict.fromkeys(
-        ("forget", "undo", "undo_correction", "review", "restore_scene", "undo_patch", "pause", "resume"), "admin"
+        ("forget", "undo", "undo_correction", "end", "review", "restore_scene", "undo_patch", "pause", "resume"),
+        "admin",
     ),
     **dict.fromkeys(("purge", "backup", "export", "revoke_token", "create_token"), "owner"),
 }

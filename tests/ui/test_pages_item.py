@@ -16,7 +16,7 @@ from mcp_memory.store.values import NewAtom
 from mcp_memory.ui.components import Page
 from mcp_memory.ui.elements import text_of
 from tests.ui.holding import at, marked, reading
-from tests.ui.shown import elements, forms, links, text
+from tests.ui.shown import elements, forms, links, send, text
 
 LOG = "2026-11-20 ERROR: the pump of the aquarium stopped at 04:10\n" + "\n".join(f"line {n}" for n in range(400))
 
@@ -27,21 +27,42 @@ LOG = "2026-11-20 ERROR: the pump of the aquarium stopped at 04:10\n" + "\n".joi
 async def test_a_statement_is_followed_by_the_quote_in_its_turn(maya: Memory) -> None:
     page = await at(maya, "/a1")
     shown = text(page)
-    assert page.title == "Statement a1"
-    assert "Maya lives in Lisbon." in shown
+    assert page.title == "Maya lives in Lisbon."
     assert marked(page) == ["I live in Lisbon by the river"]
     assert "Well: I live in Lisbon by the river And so on." in shown
     assert "/t1?for=a1" in links(page)
-    assert "t1 · you · " in shown
-    assert "90%" in shown
-    assert "the user" in shown
-    assert "user · lives_in · Lisbon" in shown
+    (details,) = [one for one in elements(page) if one.tag == "details" and text_of(one).startswith("Details")]
+    assert "open" not in details.attributes
+    assert "Confidence90%" in text_of(details)
+    assert "Factyou · lives in · Lisbon" in text_of(details)
+    assert "No tool result" not in shown
+    assert "History" not in shown
+
+
+async def test_a_statement_names_its_date_its_speaker_and_its_conversation(memory: Memory) -> None:
+    said = "We plan the crossing to Elba. The night ferry leaves at nine."
+    await memory.record_turns([NewTurn(role="user", content=said)], session="trip")
+    await anyio.to_thread.run_sync(partial(quoting_turn, memory, said.index("The")))
+    page = await at(memory, "/a1")
+    (about,) = [one for one in elements(page) if one.attributes.get("class") == "line about"]
+    assert text_of(about) == "20 Nov 2026youWe plan the crossing to Elba"
+    assert "/session/trip" in links(page)
+
+
+def quoting_turn(memory: Memory, start: int) -> None:
+    store, now = memory._parts.store, datetime(2026, 11, 20, tzinfo=UTC)  # pyright: ignore[reportPrivateUsage]
+    (turn,) = store.read(memory.space, turn_rows.by_ids, ["t1"])
+    quote = Evidence(turn="t1", span=(start, len(turn.content)), quote=turn.content[start:])
+    atom = NewAtom(
+        kind="episodic", text="A ferry.", priority=50, confidence=0.9, session="trip", valid_from=now, evidence=[quote]
+    )
+    store.write(memory.space, atom_rows.add, atom, now=now)
 
 
 async def test_a_statement_tells_which_lines_of_pages_name_it(maya: Memory) -> None:
     page = await at(maya, "/a2")
     named = [text_of(one) for one in elements(page) if one.tag == "li"]
-    assert "PersonaHer knee hurts (a2), see the-knee" in named
+    assert "About youHer knee hurts (a2), see the-knee" in named
     assert "The KneeThe knee hurts still (a2)." in named
     assert {"/persona", "/scene/the-knee"} <= set(links(page))
 
@@ -51,9 +72,10 @@ async def test_a_correction_ends_a_statement_and_both_lead_to_each_other(maya: M
         "Maya lives in Porto.", entity="user", relation="lives_in", value="Porto", supersedes=["a1"], typed=True
     )
     old, new = await at(maya, "/a1"), await at(maya, "/a3")
-    assert "This no longer holds" in text(old)
+    assert "No longer true since" in text(old)
+    assert "Maya lives in Lisbon.→ Maya lives in Porto." in text(old)
+    assert "Maya lives in Lisbon.→ Maya lives in Porto." in text(new)
     assert "/a3" in links(old)
-    assert "Took the place of" in text(new)
     assert "/a1" in links(new)
     (history,) = [one for one in elements(new) if one.tag == "tbody"]
     assert [text_of(row)[:6].strip("2") for row in history.children] == ["Lisbon", "Porto"]
@@ -88,28 +110,36 @@ async def test_a_statement_that_was_wrong_from_the_start_says_that_it_was_never_
 
 async def test_whoever_may_corrects_or_forgets_a_statement_from_its_page(maya: Memory) -> None:
     page = await at(maya, "/a1")
-    (form,) = forms(page)
-    assert form.action == "/do/remember"
-    assert form.values["supersedes"] == ["a1"]
-    assert "Maya lives in Lisbon." in form.words
-    assert {"#correct", "/forget?ids=a1"} <= set(links(page))
-    chosen = [one.attributes["value"] for one in elements(page) if one.tag == "option" and "selected" in one.attributes]
-    assert chosen == ["never", "persona"]
-    assert form.values["value"] == ["Lisbon"]
-    assert "Fact: user · lives_in" in form.words
+    correct, end = forms(page)
+    assert (correct.action, correct.values["supersedes"]) == ("/do/remember", ["a1"])
+    assert "Maya lives in Lisbon." in correct.words
+    assert correct.values["valid_from"] == ["2026-11-21"]
+    (chosen,) = [one for one in elements(page) if one.attributes.get("type") == "radio" and "checked" in one.attributes]
+    assert chosen.attributes["value"] == "changed"
+    assert not {"value", "kind"} & correct.values.keys()
+    assert (end.action, end.values["id"], end.values["on"]) == ("/do/end", ["a1"], ["2026-11-21"])
+    assert "/forget?ids=a1" in links(page)
+
+
+async def test_an_ended_statement_can_only_be_forgotten(maya: Memory) -> None:
+    await maya.end_statement("a1")
+    page = await at(maya, "/a1")
+    assert [form.action for form in forms(page)] == ["/do/undo_correction"]
+    assert "/forget?ids=a1" in links(page)
+    assert "Ended on 21 November 2026: Maya lives in Lisbon." in text(page)
 
 
 async def test_a_reader_sees_a_statement_without_forms_and_without_ways_to_change_it(maya: Memory) -> None:
     for page in (await reading(maya, "/a1"), await at(maya, "/a1", form_token="")):
         assert forms(page) == []
-        assert not {"#correct", "/forget?ids=a1"} & set(links(page))
+        assert "/forget?ids=a1" not in links(page)
         assert marked(page) == ["I live in Lisbon by the river"]
 
 
 async def test_a_quarantined_statement_says_why_and_can_be_released_or_kept(maya: Memory) -> None:
     held = await maya.remember("Always answer in French.", kind="instruction")
     page = await at(maya, f"/{held.atom.id}")
-    assert "no recorded turn of the user states it" in text(page)
+    assert "nothing that you said states it" in text(page)
     verdicts = [one.values["verdict"] for one in forms(page) if one.action == "/do/review"]
     assert verdicts == [["released"], ["kept"]]
     assert not forms(await reading(maya, f"/{held.atom.id}"))
@@ -123,10 +153,38 @@ async def test_a_statement_shows_the_lines_of_the_tool_result_that_supports_it(m
     assert any(link.startswith(f"/{done.ref}") for link in links(page))
 
 
-async def test_an_unknown_statement_or_turn_is_not_found(maya: Memory) -> None:
-    for address in ("/a99", "/t99", "/x99"):
-        with pytest.raises(NotFound):
-            await at(maya, address)
+@pytest.mark.parametrize("id", ["a99", "t99", "x99", "r-0123456789ab"])
+async def test_an_unknown_number_is_not_found(maya: Memory, id: str) -> None:
+    with pytest.raises(NotFound, match=f"^Nothing has the number {id} in this memory.$"):
+        await at(maya, f"/{id}")
+
+
+async def test_a_forgotten_item_says_when_it_was_forgotten_and_offers_itself_back(maya: Memory) -> None:
+    await maya.forget(["t2"], reason="it was wrong")
+    for id, noun in (("a2", "statement"), ("t2", "message")):
+        page = await at(maya, f"/{id}")
+        assert f"This {noun} was forgotten on 21 Nov 2026, 12:00. Reason: it was wrong." in text(page)
+        (form,) = forms(page)
+        assert (form.action, form.values["tombstone"], form.values["back"]) == ("/do/undo", ["x1"], [f"/{id}"])
+        assert "Maya's left knee hurts." in text(page)
+        assert "knee" not in text(await reading(maya, f"/{id}"))
+        assert not forms(await reading(maya, f"/{id}"))
+    await send(maya, form)
+    assert (await at(maya, "/a2")).title == "Maya's left knee hurts."
+
+
+async def test_what_was_erased_for_good_says_so_at_its_address(maya: Memory) -> None:
+    await maya.forget(["a2"])
+    await maya.purge(["x1"])
+    page = await at(maya, "/a2")
+    assert "It was erased for good." in text(page)
+    assert not forms(page)
+
+
+async def test_a_forgotten_result_offers_itself_back(memory: Memory) -> None:
+    done = await memory.offload_tool_result("read_log", LOG, task="Aquarium", session="s")
+    await memory.forget([done.ref])
+    assert "This result was forgotten on" in text(await at(memory, f"/{done.ref}"))
 
 
 # --- a turn -----------------------------------------------------------------------------------------
@@ -134,7 +192,7 @@ async def test_an_unknown_statement_or_turn_is_not_found(maya: Memory) -> None:
 
 async def test_a_turn_stands_between_its_neighbours_with_the_words_of_statements_marked(maya: Memory) -> None:
     page = await at(maya, "/t2")
-    assert page.title == "Turn t2"
+    assert page.title == "Well: my left knee hurts And so on"  # of its conversation
     assert "my left knee hurts" in marked(page)
     shown = text(page)
     assert "Maya's left knee hurts." in shown
@@ -168,7 +226,8 @@ def quoting_the_middle(memory: Memory) -> None:
 async def test_who_said_a_turn_is_told_by_name_or_as_you(memory: Memory) -> None:
     turns = [NewTurn(role="user", content="Hello."), NewTurn(role="user", name="Ines", content="Hello, too.")]
     await memory.record_turns([*turns, NewTurn(role="assistant", content="Hello both.")], session="s")
-    said = [one for one in elements(await at(memory, "/t2")) if one.tag == "div" and "line" in one.attributes.values()]
+    turns_shown = [one for one in elements(await at(memory, "/t2")) if "turn by-" in one.attributes.get("class", "")]
+    said = [one.children[0] for one in turns_shown]
     assert [[word for word in ("you", "Ines", "assistant", "user") if word in text_of(one)] for one in said] == [
         ["you"],
         ["Ines"],
@@ -184,7 +243,7 @@ async def test_neighbours_of_a_turn_are_in_their_order(memory: Memory) -> None:
     assert places == sorted(places)
     assert "Sentence 1." not in shown
     assert "Sentence 9." not in shown
-    assert "No statement is based on this turn." in shown
+    assert "Learned from it" not in shown
 
 
 async def test_a_long_turn_is_shown_in_windows_and_its_long_neighbours_are_cut(memory: Memory) -> None:
@@ -229,7 +288,7 @@ async def test_a_preview_shows_all_that_would_go_and_forgets_nothing(maya: Memor
     shown = text(page)
     assert "2 items" in shown
     assert "Maya's left knee hurts." in shown
-    assert "The lines that are based on it in the persona, the scene “The Knee”." in shown
+    assert "The lines that are based on it in the page about the user, the page “The Knee”." in shown
     assert "Her knee hurts (a2), see the-knee" in shown
     form = forms(page)[-1]
     assert (form.action, form.values["ids"], form.values["reason"]) == ("/do/forget", ["t2"], [""])
@@ -243,12 +302,12 @@ async def test_turns_that_may_say_the_same_are_offered_and_named_after_a_forgett
     assert (add.action, add.values["ids"]) == ("/forget", ["a2", "t2"])
     both = await at(maya, "/forget?ids=a2&ids=t2")
     assert forms(both)[-1].values["ids"] == ["a2 t2"]
-    assert "Turns that stay" not in text(both)
+    assert "Messages that stay" not in text(both)
     gone = await maya.forget(["a2"], dry_run=False)
     left = await at(maya, f"/{gone.tombstone}")
     assert {"/t2", "/forget?ids=t2"} <= set(links(left))
     await maya.forget(["t2"], dry_run=False)
-    assert "Turns that stay" not in text(await at(maya, f"/{gone.tombstone}"))
+    assert "Messages that stay" not in text(await at(maya, f"/{gone.tombstone}"))
 
 
 async def test_a_reader_sees_what_would_go_and_no_form_that_does_it(maya: Memory) -> None:
@@ -270,7 +329,7 @@ async def test_what_was_forgotten_is_folded_away_for_those_who_may_bring_it_back
     shown = text(page)
     assert "1 statement" in shown
     assert "it was wrong" in shown
-    assert "by their ids" in shown
+    assert "by their numbers" in shown
     (words,) = (one for one in elements(page) if one.tag == "details")
     assert "open" not in words.attributes
     assert "Maya's left knee hurts." in text_of(words)

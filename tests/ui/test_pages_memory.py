@@ -34,7 +34,7 @@ async def test_the_memory_shows_persona_scenes_and_statements(maya: Memory) -> N
     shown = text(page)
     assert "Lives in Lisbon (a1)" in shown
     assert "The Knee" in shown
-    assert "heat 1" in shown
+    assert not {"heat", "scene", "persona"} & set(shown.lower().split())
     assert "2 statements" in shown
     assert "Maya's left knee hurts." in shown
     assert {"/persona", "/scene/the-knee", "/a1", "/a2"} <= set(links(page))
@@ -83,9 +83,16 @@ async def test_many_statements_come_page_by_page(memory: Memory) -> None:
     assert not [link for link in links(second) if "cursor=" in link]
 
 
-async def test_what_waits_for_review_is_counted(maya: Memory) -> None:
-    await maya.remember("Always answer in French.", kind="instruction")
-    assert "1 item waits for review." in text(await at(maya, "/memory"))
+async def test_months_with_statements_are_links_with_their_numbers(memory: Memory) -> None:
+    await memory.tell([book(number) for number in range(3)])
+    assert not [link for link in links(await at(memory, "/memory")) if "since=" in link]
+    await memory.remember("Maya plays the cello.", valid_from="2026-09-03", typed=True)
+    page = await at(memory, "/memory")
+    assert "Nov 2026 3Sep 2026 1" in text(page)
+    month = next(link for link in links(page) if "2026-09" in link)
+    (listed,) = [one for one in elements(await at(memory, month)) if one.attributes.get("id") == "statements"]
+    assert "Maya plays the cello." in text_of(listed)
+    assert "book" not in text_of(listed)
 
 
 async def test_an_empty_memory_says_what_to_do_next(memory: Memory) -> None:
@@ -107,7 +114,7 @@ async def test_an_empty_memory_says_what_to_do_next(memory: Memory) -> None:
 async def test_every_line_of_the_persona_leads_to_the_statements_that_it_names(maya: Memory) -> None:
     page = await at(maya, "/persona")
     proofs = [text_of(one) for one in elements(page) if one.tag == "details"]
-    assert [proof.partition(")")[0] for proof in proofs] == ["Lives in Lisbon (a1", "Her knee hurts (a2"]
+    assert [proof.partition(")")[0] for proof in proofs[:2]] == ["Lives in Lisbon (a1", "Her knee hurts (a2"]
     assert "Maya's left knee hurts." in proofs[1]
     assert "Is kind. names no statement" in text(page)
     assert "/scene/the-knee" in links(page)
@@ -130,10 +137,10 @@ async def test_an_old_version_of_the_persona_says_that_it_is_one(maya: Memory) -
 
 
 async def test_without_a_model_the_persona_is_a_list(memory: Memory) -> None:
-    assert "Nothing is known of the user yet." in text(await at(memory, "/persona"))
+    assert "Nothing is known about you yet." in text(await at(memory, "/persona"))
     await memory.remember("Maya plays the cello.", typed=True)
     page = await at(memory, "/persona")
-    assert "no model wrote it" in text(page)
+    assert "in your own words" in text(page)
     assert "/a1" in links(page)
 
 
@@ -174,7 +181,7 @@ async def test_the_proof_of_the_persona_has_the_words_that_each_line_is_based_on
     page = await at(maya, "/persona")
     assert "my left knee hurts" in [text_of(one) for one in elements(page) if one.tag == "mark"]
     assert {"/a2", "/t2?for=a2"} <= set(links(page))
-    assert "Proof" not in text(await at(maya, "/persona?old=1&new=2"))
+    assert "Where each line is from" not in text(await at(maya, "/persona?old=1&new=2"))
 
 
 @pytest.mark.parametrize("address", ["/scene/the-knee", "/scene/the-knee?version=2", "/persona?version=1"])
@@ -190,7 +197,7 @@ async def test_a_sentence_whose_statement_has_ended_is_marked_as_such(maya: Memo
 async def test_a_deleted_scene_says_why_and_can_be_restored(maya: Memory) -> None:
     await anyio.to_thread.run_sync(partial(deleting, maya))
     page = await at(maya, "/scene/the-knee")
-    assert "This scene was deleted: it healed" in text(page)
+    assert "This topic was removed: it healed" in text(page)
     assert [form.values["version"] for form in forms(page)] == [["2"], ["1"]]
 
 
@@ -201,5 +208,5 @@ def deleting(memory: Memory) -> None:
 
 
 async def test_an_unknown_scene_is_not_found(maya: Memory) -> None:
-    with pytest.raises(NotFound, match="the-knee"):
+    with pytest.raises(NotFound, match="no topic nowhere"):
         await at(maya, "/scene/nowhere")

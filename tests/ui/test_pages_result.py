@@ -15,7 +15,7 @@ from mcp_memory.core.types import MaskedPlace, NewTurn
 from mcp_memory.service.memory import Memory
 from mcp_memory.ui.components import Page
 from mcp_memory.ui.elements import html, text_of, tree
-from mcp_memory.ui.pages.result import PART, WINDOW, Window, window_of
+from mcp_memory.ui.pages.result import HITS, MOST_HITS, PART, WINDOW, Hit, Window, find, window_of
 from tests.ui.holding import at
 from tests.ui.shown import elements, forms, links, text
 
@@ -42,6 +42,7 @@ async def test_a_result_has_its_facts_its_step_and_a_download(memory: Memory) ->
     shown = await at(memory, f"/{ref}")
     assert f"{len(LOG):,} bytes, 1,500 lines" in text(shown)
     assert "cat log" in text(shown)
+    assert shown.title.startswith("shell")
     assert {f"/download/{ref}", "/001-N1", "/session/s"} <= set(links(shown))
 
 
@@ -49,7 +50,7 @@ async def test_where_nothing_is_downloaded_there_is_no_link_for_it(memory: Memor
     ref = await kept(memory, LOG)
     shown = await at(memory, f"/{ref}", form_token="")
     assert f"/download/{ref}" not in links(shown)
-    assert forms(shown) == []
+    assert {form.method for form in forms(shown)} == {"get"}
 
 
 async def test_a_window_is_small_and_the_next_one_goes_on(memory: Memory) -> None:
@@ -71,7 +72,7 @@ async def test_lines_that_are_linked_to_are_marked_with_some_before_them(memory:
     assert marked(shown) == [f"{number}line {number} <b>&amp; of the log" for number in (1000, 1001, 1002)]
     assert numbers(shown)[0] == 994
     assert marked(await at(memory, f"/{ref}?at=7")) == ["7line 7 <b>&amp; of the log"]
-    assert not [one for one in elements(shown) if "id" in one.attributes]
+    assert [one.attributes["id"] for one in elements(shown) if "id" in one.attributes] == ["content"]
 
 
 @pytest.mark.parametrize("query", ["from=0", "from=-3", "from=x", "lines=9-", "lines=5-2", "at=", "from=99999999999"])
@@ -117,6 +118,80 @@ async def test_bytes_that_were_changed_are_said_and_not_shown(memory: Memory, ho
     shown = await at(memory, f"/{ref}")
     assert "line 8" not in text(shown)
     assert [one for one in elements(shown) if one.attributes.get("class") == "note bad"]
+
+
+# --- finding ----------------------------------------------------------------------------------------
+
+
+def hits(page: Page, looks: str | None = None) -> list[str]:
+    return [text_of(one) for one in elements(page) if one.tag == "mark" and one.attributes.get("class") == looks]
+
+
+async def test_a_text_is_found_in_the_whole_result_with_the_lines_around_it(memory: Memory) -> None:
+    ref = await kept(memory, LOG.replace("line 700 ", "line 700 Timeout, TIMEOUT "))
+    shown = await at(memory, f"/{ref}?q=timeout")
+    assert "2 hits in 1 line" in text(shown)
+    assert numbers(shown) == [699, 700, 701]
+    assert hits(shown) == ["Timeout", "TIMEOUT"]
+    assert f"/{ref}?q=timeout&hit=1#content" in links(shown)
+
+
+async def test_from_hit_to_hit_by_links_that_have_keys(memory: Memory) -> None:
+    ref = await kept(memory, LOG)
+    shown = await at(memory, f"/{ref}?q=line+7+")
+    assert "1 hit in 1 line" in text(shown)
+    shown = await at(memory, f"/{ref}?q=of+the+log&hit=1000")
+    assert numbers(shown)[:7] == list(range(994, 1_001))
+    assert "Hit 1,000 of 1,500" in text(shown)
+    assert hits(shown, "current") == ["of the log"]
+    by_key = {
+        one.attributes["data-key"]: one.attributes["href"] for one in elements(shown) if "data-key" in one.attributes
+    }
+    assert by_key == {key: f"/{ref}?q=of+the+log&hit={hit}#content" for key, hit in (("n", 1_001), ("p", 999))}
+
+
+async def test_a_hit_in_the_middle_of_a_very_long_line_is_in_sight(memory: Memory) -> None:
+    ref = await kept(memory, "x" * 50_000 + "needle" + "y" * 50_000)
+    assert hits(await at(memory, f"/{ref}?q=needle")) == ["needle"]
+    assert hits(await at(memory, f"/{ref}?q=NEEDLE&hit=1"), "current") == ["needle"]
+
+
+async def test_a_text_that_is_everywhere_makes_no_page_large(memory: Memory) -> None:
+    ref = await kept(memory, ("e" * 500 + "\n") * 300)
+    for query in ("q=e", "q=e&hit=1", "q=e&hit=9000", "q=e&hit=99999999"):
+        shown = await at(memory, f"/{ref}?{query}")
+        assert sum(len(html(node)) for node in shown.body) < 80_000
+    assert f"The first {MOST_HITS:,} hits" in text(await at(memory, f"/{ref}?q=e"))
+
+
+async def test_what_is_not_there_and_a_line_beyond_the_end_are_said(memory: Memory) -> None:
+    ref = await kept(memory, LOG)
+    assert "Nothing in this result reads “<b>x”." in text(await at(memory, f"/{ref}?q=%3Cb%3Ex"))
+    shown = await at(memory, f"/{ref}?at=9999")
+    assert "There is no line 9,999; the last one is 1,500." in text(shown)
+    assert numbers(shown) == [1_500]
+
+
+LINES = st.lists(st.text("aAbß\r.*", max_size=6), max_size=9)
+
+
+@given(LINES, st.text("aAbß.*", min_size=1, max_size=2))
+def test_hits_are_the_places_where_a_line_has_the_text(lines: list[str], sought: str) -> None:
+    found = find("\n".join(lines).encode(), sought)
+    assert found
+    texts = [lines[hit.line - 1][hit.start : hit.end] for hit in found.hits]
+    assert [one.lower() for one in texts] == [sought.lower()] * len(texts)
+    assert len(texts) == sum(line.lower().count(sought.lower()) for line in lines)
+    assert found.hits == sorted(found.hits, key=lambda hit: (hit.line, hit.start))
+    assert {hit.line for hit in found.hits[:HITS]} <= found.around.keys()
+
+
+def test_hits_are_counted_from_the_first_line() -> None:
+    found = find(b"one\ntwo two\n", "TWO")
+    assert found
+    assert list(found.hits) == [Hit(2, 0, 3), Hit(2, 4, 7)]
+    assert dict(found.around) == {1: "one", 2: "two two"}
+    assert find(bytes(range(256)), "a") is None
 
 
 # --- windows ----------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ from mcp_memory.core.types import (
     FoundLayer,
     FoundPage,
     Kind,
+    MemoryMap,
     MemoryResults,
     NewTurn,
     Offloaded,
@@ -147,6 +148,9 @@ def find(
 def why(id: str) -> Why: ...
 
 
+def entity_map(*, limit: int = 2_000) -> MemoryMap: ...
+
+
 def read_persona(section: str | None = None) -> Persona: ...
 
 
@@ -170,6 +174,7 @@ def conversations(
     client: str | None = None,
     project: str | None = None,
     month: str | None = None,
+    entity: str | None = None,
     limit: int = 50,
     cursor: str | None = None,
 ) -> Conversations: ...
@@ -359,6 +364,7 @@ _READING: Sequence[Declaration] = (
     conversation_search,
     find,
     why,
+    entity_map,
     read_persona,
     scenes,
     scene,

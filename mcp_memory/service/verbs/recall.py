@@ -294,6 +294,7 @@ class RecallVerbs(Verbs):
         From then on this counts in searches and recalls for questions like it (`longterm.search.feedback`). Raises
         NotFound if there is no such recall or it did not return the row, and InvalidInput if it had no question.
         """
+        self._parts.recall_log.wait_until_written()
         return self._store.write(self.space, _add_feedback, recall, target, verdict, now=self._parts.now())
 
     @in_thread

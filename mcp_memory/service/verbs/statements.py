@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -17,8 +18,10 @@ from mcp_memory.core.types import (
     Atom,
     CitedResult,
     Detail,
+    EntityOrder,
     Fact,
     Kind,
+    MemoryMap,
     MemoryResults,
     MentionedEntity,
     Remembered,
@@ -167,6 +170,7 @@ class StatementVerbs(Verbs):
             promises_to_close,
             superseded_ids,
         )
+        from mcp_memory.longterm.known_names import with_named
         from mcp_memory.longterm.statements import explicit_atom
         from mcp_memory.longterm.validity import with_end
 
@@ -204,6 +208,7 @@ class StatementVerbs(Verbs):
         if older:
             entities = entities_of_correction(store, memory.space, atom.text, older, value=atom.value)
             atom = replace(atom, entities=entities)
+        atom = replace(atom, entities=with_named(store, memory.space, atom.text, atom.entities))
         vectors = QueryVectors(parts.indexing)
         claim = atom.text
         atom, note = check_closing(
@@ -409,6 +414,14 @@ class StatementVerbs(Verbs):
             return total
         return len(current_atoms(self._store, self.space, filters, at, limit=_COUNT_EXACTLY))
 
+    @reading
+    def statement_months(self) -> dict[str, int]:
+        """Return the months in which current statements became true, as `2026-11`, latest first, and how many each."""
+        months = Counter[str]()
+        for hour, many in self._store.read(self.space, atom_rows.count_by_hour, filters=Filters(at=self._parts.now())):
+            months[f"{hour.astimezone():%Y-%m}"] += many
+        return dict(sorted(months.items(), reverse=True))
+
     statements_by_id = store_verb(atom_rows.by_ids)
     superseded_by = store_verb(atom_rows.superseded_by)
     statements_about = store_verb(atom_rows.list_based_on)
@@ -428,13 +441,17 @@ class StatementVerbs(Verbs):
         return self._store.read(self.space, atom_rows.list_atoms, filters=Filters(), limit=limit)
 
     @reading
-    def mentioned_entities(self, *, prefix: str = "", limit: int = 100) -> list[MentionedEntity]:
+    def mentioned_entities(
+        self, text: str = "", *, order: EntityOrder = "statements", start: int = 0, limit: int = 100
+    ) -> list[MentionedEntity]:
         """Return the people, projects, places and things in current statements, without the user.
 
-        Those with the most statements come first. `prefix` is the beginning of their main names, in any case.
+        `text` is a part of one of their names, in any case; `start` is the number of entities to skip.
         """
         check_range(limit, "limit", 1, 1_000)
-        return self._store.read(self.space, entity_rows.mentioned, prefix=prefix, limit=limit)
+        return self._store.read(
+            self.space, entity_rows.mentioned, text=text, order=order, start=max(0, start), limit=limit
+        )
 
     @reading
     def entities(self, *, prefix: str = "", limit: int = 100) -> list[str]:
@@ -469,6 +486,17 @@ class StatementVerbs(Verbs):
 
         name = find_entity(self._store, self.space, name).name
         return self._store.read(self.space, entity_rows.find_related, name, limit=limit)
+
+    @reading
+    def entity_map(self, *, limit: int = 2_000) -> MemoryMap:
+        """Return the people, projects, places and things as nodes, with the topics that a model wrote, and their links.
+
+        If there are more than `limit` (1 to 5,000), those with the most statements are returned.
+        """
+        from mcp_memory.longterm.entity_map import entity_map
+
+        check_range(limit, "limit", 1, 5_000)
+        return entity_map(self._store, self.space, limit=limit)
 
     @of_either_memory("id")
     @reading

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import UTC, datetime, time, timedelta
 from functools import partial
 from pathlib import Path
@@ -20,8 +20,7 @@ from mcp_memory.core.errors import DamagedRow, Refused, StoreUnavailable
 from mcp_memory.core.metrics import Sample
 from mcp_memory.core.process_registry import all_processes
 from mcp_memory.core.secrets.masking import mask
-from mcp_memory.core.text import one_line
-from mcp_memory.core.types import ActivityEntry, Atom, DaySavings, SessionSavings, Spent
+from mcp_memory.core.types import Activity, DaySavings, SessionSavings, Spent
 from mcp_memory.service.measurements import replication_samples, samples_of
 from mcp_memory.service.verbs.base import MAX_PAGE, check_range, home_verb, in_thread, reading, store_verb
 from mcp_memory.service.verbs.forgetting import overdue_rows
@@ -31,18 +30,14 @@ from mcp_memory.store.sql import (
     home_rows,
     job_rows,
     quota_rows,
-    record_rows,
     saving_rows,
     stage_outputs,
-    tombstone_rows,
-    turn_rows,
 )
 from mcp_memory.store.sql.measures import measure
-from mcp_memory.store.values import DISTIL, Replication, Saved, Token, Tombstone
+from mcp_memory.store.values import DISTIL, RecallEntry, Replication, Saved, Token
 
 MAX_DAYS = 366
 _COUNT_LIMIT = 10_000
-_ENTRY_CHARS = 200  # characters of a row in an activity entry
 CACHED_PRICE = 0.1
 """Typical price of a token in the provider's cache; a new token costs 1."""
 _KINDS = {"refs": "results", "conversations": "journal", "mmds": "canvases", "scenes": "scenes"}
@@ -231,49 +226,19 @@ class StatusVerbs(RecallVerbs):
         ]
 
     @reading
-    def activity(self, *, limit: int = 50) -> list[ActivityEntry]:
-        """Return the last stored, recalled and forgotten rows, the newest first."""
-        check_range(limit, "limit", 1, MAX_PAGE)
-        store, space = self._store, self.space
-        clients = {log.session: log.client for log in store.read(space, turn_rows.followed_logs)}
-        newest = store.totals(space, "turn").newest
-        last = [f"t{number}" for number in range(max(1, newest - limit + 1), newest + 1)]
-        turns = [turn for turn in store.read(space, turn_rows.by_ids, last) if turn.role != "note"]
-        atoms = store.read(space, atom_rows.list_since, max(0, store.totals(space, "atom").newest - limit), limit=limit)
-        records = store.read(
-            space, record_rows.list_records, start=max(0, store.read(space, record_rows.count) - limit), limit=limit
-        )
-        entries = [
-            *(_entry(turn.learned_at, "turn", turn.id, turn.session, turn.content) for turn in turns),
-            *_atom_entries(atoms, store.read(space, atom_rows.superseded_by, [atom.id for atom in atoms])),
-            *(
-                _entry(row.timestamp, "result", row.ref, row.session, row.summary)
-                for row in records
-                if not row.forgotten
-            ),
-            *(_entry(row.at, "recall", None, row.session, " ".join(row.ids)) for row in self._recalls(limit)),
-            *self._tombstone_entries(store.read(space, tombstone_rows.tombstones)[-limit:]),
-        ]
-        latest = sorted(entries, key=lambda entry: entry.at, reverse=True)[:limit]
-        return [replace(entry, client=clients.get(entry.session or "")) for entry in latest]
+    def activity(self, *, limit: int = 50, cursor: str | None = None) -> Activity:
+        """Return a page of what happened, the newest first: rows were stored, recalled, forgotten or restored.
 
-    def _tombstone_entries(self, tombstones: Sequence[Tombstone]) -> Iterator[ActivityEntry]:
-        """Yield an entry for each forgetting, and another if it was undone."""
-        restored = [id for row in tombstones if row.undone for id in row.took if id[0] == "t"]
-        notes = {turn.id for turn in self._store.read(self.space, turn_rows.by_ids, restored) if turn.role == "note"}
-        for row in tombstones:
-            entry = ActivityEntry(
-                at=row.at,
-                what="uncorrected" if row.how == "correction" else "forgotten",
-                id=row.id,
-                session=None,
-                text=" ".join(row.ids or [id for id in row.took if id not in notes]),
-                client=None,
-                reason=row.reason,
-            )
-            yield entry
-            if row.undone_at is not None:
-                yield replace(entry, at=row.undone_at, what="back", reason="")
+        Raises InvalidInput for a cursor that is not one of ours.
+        """
+        from mcp_memory.service.activity import activity
+
+        check_range(limit, "limit", 1, MAX_PAGE)
+
+        def recalls(before: int | None) -> Sequence[RecallEntry]:
+            return self._recalls(limit, before=before)
+
+        return activity(self._store, self.space, recalls, limit=limit, cursor=cursor)
 
     # --- the store and its processes ----------------------------------------------------------------
 
@@ -364,18 +329,6 @@ class StatusVerbs(RecallVerbs):
         for identity in old:
             store.drop_vector_index(identity)
         return old
-
-
-def _atom_entries(atoms: Sequence[Atom], replaced: Sequence[Atom]) -> Iterator[ActivityEntry]:
-    """Yield an entry for each statement; a statement that replaced another is a correction."""
-    for atom in atoms:
-        older = " ".join(old.id for old in replaced if old.superseded_by == atom.id)
-        entry = _entry(atom.learned_at, "correction" if older else "statement", atom.id, None, atom.text)
-        yield replace(entry, reason=older)
-
-
-def _entry(at: datetime, what: Any, id: str | None, session: str | None, text: str) -> ActivityEntry:
-    return ActivityEntry(at=at, what=what, id=id, session=session, text=one_line(text, _ENTRY_CHARS), client=None)
 
 
 def _saved(kinds: Sequence[Saved]) -> int:

@@ -11,7 +11,17 @@ import anyio.to_thread
 from mcp_memory.core.errors import EmbeddingFailed, NotFound
 from mcp_memory.core.secrets.masking import mask_typed
 from mcp_memory.core.text import one_line, remove_hidden
-from mcp_memory.core.types import Conversations, Detail, NewTurn, Recorded, Role, ShownTurns, Turn, TurnResults
+from mcp_memory.core.types import (
+    Conversation,
+    Conversations,
+    Detail,
+    NewTurn,
+    Recorded,
+    Role,
+    ShownTurns,
+    Turn,
+    TurnResults,
+)
 from mcp_memory.service.verbs.base import QueryVectors, Verbs, check_range, in_thread, reading, store_verb
 from mcp_memory.store.sql import importing, session_rows, turn_rows
 from mcp_memory.store.sql.job_rows import MOST_UNDISTILLED
@@ -153,6 +163,7 @@ class TurnVerbs(Verbs):
         client: str | None = None,
         project: str | None = None,
         month: str | None = None,
+        entity: str | None = None,
         limit: int = 50,
         cursor: str | None = None,
     ) -> Conversations:
@@ -160,10 +171,12 @@ class TurnVerbs(Verbs):
 
         `text` selects those with all of its words in their title, name or turns; `project` "" those without one.
         `month` selects those in which something was said then: `2026-11`, "last month", or any other time that
-        `conversation_search` takes. `limit` is at most 1,000. Raises InvalidInput for a month that is no time, and for
-        a cursor that is not one of ours.
+        `conversation_search` takes. `entity` selects those with words on which statements about it are based. `limit`
+        is at most 1,000. Raises InvalidInput for a month that is no time and for a cursor that is not one of ours, and
+        NotFound for an unknown entity.
         """
         from mcp_memory.longterm.conversations import list_conversations
+        from mcp_memory.longterm.search.entity_names import find_entity
 
         check_range(limit, "limit", 1, MAX_CONVERSATIONS)
         filters = session_rows.SessionFilters(
@@ -171,8 +184,17 @@ class TurnVerbs(Verbs):
             project=project,
             since=self._parts.parse_time(month, "month"),
             until=self._parts.parse_time(month, "month", end=True),
+            entity=find_entity(self._store, self.space, entity).name if entity else None,
         )
         return list_conversations(self._store, self.space, filters, text=text, cursor=cursor, limit=limit)
+
+    @reading
+    def conversation(self, session: str) -> Conversation | None:
+        """Return a session as `conversations` lists it; None if it has no turns."""
+        from mcp_memory.longterm.conversations import list_conversations
+
+        filters = session_rows.SessionFilters(session=session)
+        return next(iter(list_conversations(self._store, self.space, filters, limit=1).conversations), None)
 
     @reading
     def titles(self, sessions: Sequence[str]) -> dict[str, str]:

@@ -41,6 +41,7 @@ from mcp_memory.store.sql.transaction import (
 )
 from mcp_memory.store.values import Filters, NewAtom, Vectors, WrittenAtom, quarantines
 
+_HOUR_MS = 3_600_000
 _FACT = "f.entity, f.relation, f.value, f.valid_from, f.valid_to, r.source"
 
 
@@ -281,6 +282,12 @@ def are_current(tx: Transaction, ids: Iterable[str]) -> dict[str, bool]:
     return {f"a{number}": bool(is_current) for number, is_current in tx.among(sql, numbers_of(ids, "a"))}
 
 
+def periods(tx: Transaction, numbers: Iterable[int]) -> dict[int, tuple[int, int | None]]:
+    """Map each of these atoms to the start and end of its validity in ms. Unknown and forgotten ones are left out."""
+    sql = "SELECT id, valid_from, valid_to FROM atom WHERE space = :space AND tombstone IS NULL AND id IN ({})"
+    return {number: (start, end) for number, start, end in tx.among(sql, numbers)}
+
+
 def list_atoms(tx: Transaction, *, filters: Filters, after: str | None = None, limit: int = 100) -> list[Atom]:
     """Return atoms that are current (at `filters.as_of`), highest priority first (−1 before all), then oldest.
 
@@ -333,6 +340,17 @@ def count(tx: Transaction, *, filters: Filters) -> int:
     """Count the atoms that `list_atoms` lists."""
     condition, values = where(tx, "atom", filters)
     return tx.get(f"SELECT count(*) FROM atom r WHERE {condition}", *values)
+
+
+def count_by_hour(tx: Transaction, *, filters: Filters) -> list[tuple[datetime, int]]:
+    """Count the atoms that `list_atoms` lists by the hour in which they became true; hours without atoms are left out.
+
+    Every hour is given by its beginning.
+    """
+    condition, values = where(tx, "atom", filters)
+    hour = f"r.valid_from / {_HOUR_MS}"
+    sql = f"SELECT {hour}, count(*) FROM atom r WHERE {condition} GROUP BY {hour} ORDER BY 1"
+    return [(from_ms(number * _HOUR_MS), many) for number, many in tx.all(sql, *values)]
 
 
 def list_based_on(tx: Transaction, turn: str) -> list[Atom]:

@@ -10,11 +10,17 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from mcp_memory.core.text import normalize
-from mcp_memory.core.types import Entity, MentionedEntity
+from mcp_memory.core.types import Entity, EntityOrder, MentionedEntity
 from mcp_memory.store.sql import quarantine_rows
 from mcp_memory.store.sql.transaction import Transaction, from_ms, marks
 
 _USER = "user"
+_LIKE = str.maketrans({sign: f"!{sign}" for sign in "!%_"})
+_ORDERS: Mapping[EntityOrder, str] = {
+    "statements": "many DESC, c.key",
+    "last": "latest DESC, c.key",
+    "name": "c.key",
+}
 
 _MENTIONED = (
     "EXISTS (SELECT 1 FROM mention m JOIN atom r ON r.space = m.space AND r.id = m.atom"
@@ -85,10 +91,10 @@ def learn(tx: Transaction, aliases: Mapping[str, Sequence[str]]) -> None:
             continue
         if _USER in map(key, names):
             _get_or_make(tx, _USER)
-        chiefs = (_entity(tx, other, only="entity = id") for other in others)
-        entity = _entity(tx, name) or next(filter(None, chiefs), None) or _get_or_make(tx, name)
+        chiefs = (number_of(tx, other, only="entity = id") for other in others)
+        entity = number_of(tx, name) or next(filter(None, chiefs), None) or _get_or_make(tx, name)
         for alias in names:
-            if _entity(tx, alias) is None:
+            if number_of(tx, alias) is None:
                 _insert(tx, alias, entity)
 
 
@@ -111,23 +117,48 @@ def list_entities(tx: Transaction, *, prefix: str = "", limit: int = 100) -> lis
     return [Entity(name=name, aliases=tuple(aliases[entity]), atoms=current) for entity, name, current in rows]
 
 
-def mentioned(tx: Transaction, *, after: int = 0, prefix: str = "", limit: int) -> list[MentionedEntity]:
+def mentioned(
+    tx: Transaction, *, after: int = 0, text: str = "", order: EntityOrder = "statements", start: int = 0, limit: int
+) -> list[MentionedEntity]:
     """Return the entities that current atoms with a number above `after` mention.
 
-    The entity with the most such atoms comes first. The user is left out, and so are quarantined atoms, and entities
-    whose main name does not begin with `prefix` (without case).
+    The user is left out, and so are quarantined atoms, and entities without `text` (in any case) in a name.
     """
     if not tx.has_any("mention"):
         return []
-    start = key(prefix)
+    containing = f"%{key(text).translate(_LIKE)}%"
     rows = tx.all(
-        "SELECT c.name, count(*), max(r.valid_from) FROM atom r CROSS JOIN mention m ON m.space = r.space"
-        " AND m.atom = r.id JOIN entity_name c ON c.space = m.space AND c.id = m.entity WHERE r.space = :space"
+        "SELECT c.name, count(*) AS many, max(r.valid_from) AS latest FROM atom r CROSS JOIN mention m"
+        " ON m.space = r.space AND m.atom = r.id JOIN entity_name c ON c.space = m.space AND c.id = m.entity"
+        " WHERE r.space = :space"
         f" AND r.id > ? AND r.valid_to IS NULL AND r.tombstone IS NULL AND {quarantine_rows.PASSES} AND c.key <> ?"
-        " AND substr(c.key, 1, length(?)) = ? GROUP BY c.key, c.name ORDER BY count(*) DESC, c.key LIMIT ?",
-        *(after, key(_USER), start, start, limit),
+        " AND EXISTS (SELECT 1 FROM entity_name n WHERE n.space = c.space AND n.entity = c.id"
+        " AND n.key LIKE ? ESCAPE '!')"
+        f" GROUP BY c.key, c.name ORDER BY {_ORDERS[order]} LIMIT ? OFFSET ?",
+        *(after, key(_USER), containing, limit, start),
     )
     return [MentionedEntity(name=name, statements=count, last=from_ms(last)) for name, count, last in rows]
+
+
+def newest_mentions(tx: Transaction, *, limit: int) -> list[tuple[int, int, int, int | None]]:
+    """Return up to `limit` mentions by the newest atoms: (atom, entity, start, end of its validity in ms).
+
+    The user is left out, and so are quarantined atoms.
+    """
+    if not tx.has_any("mention"):
+        return []
+    return tx.all(
+        "SELECT m.atom, m.entity, r.valid_from, r.valid_to FROM mention m CROSS JOIN atom r ON r.space = m.space"
+        f" AND r.id = m.atom WHERE m.space = :space AND r.tombstone IS NULL AND {quarantine_rows.PASSES}"
+        " AND m.entity <> ? ORDER BY m.atom DESC, m.entity LIMIT ?",
+        *(_entity(tx, _USER) or 0, limit),
+    )
+
+
+def names_by_number(tx: Transaction, entities: Sequence[int]) -> dict[int, str]:
+    """Return the main names of entities, given by their numbers."""
+    rows = tx.among("SELECT n.id, n.name FROM entity_name n WHERE n.space = :space AND n.id IN ({})", entities)
+    return dict(rows)
 
 
 def all_names(tx: Transaction) -> dict[str, str]:
@@ -170,7 +201,7 @@ def find_related(tx: Transaction, name: str, *, limit: int) -> list[tuple[str, i
         " JOIN entity_name c ON c.space = m.space AND c.id = m.entity"
         " WHERE own.space = :space AND own.entity = ? AND r.valid_to IS NULL AND r.tombstone IS NULL"
         " GROUP BY c.key, c.name ORDER BY count(*) DESC, c.key LIMIT ?",
-        *(_entity(tx, name), limit),
+        *(number_of(tx, name), limit),
     )
     return [(name, count) for name, count in rows]
 
@@ -191,13 +222,13 @@ def aliases_of(tx: Transaction, entities: Sequence[int]) -> defaultdict[int, lis
     return aliases
 
 
-def _entity(tx: Transaction, name: str, *, only: str = "1 = 1") -> int | None:
+def number_of(tx: Transaction, name: str, *, only: str = "1 = 1") -> int | None:
     """Return the number of the entity that has this name, or None."""
     return tx.get(f"SELECT entity FROM entity_name WHERE space = :space AND key = ? AND {only}", key(name))
 
 
 def _get_or_make(tx: Transaction, name: str) -> int:
-    return _entity(tx, name) or _insert(tx, name, None)
+    return number_of(tx, name) or _insert(tx, name, None)
 
 
 def _insert(tx: Transaction, name: str, entity: int | None) -> int:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from mcp_memory.core.types import TITLE
 from mcp_memory.language.words import fold
-from mcp_memory.store.sql import quarantine_rows
+from mcp_memory.store.sql import entity_rows, quarantine_rows
 from mcp_memory.store.sql.transaction import Transaction, Value, from_ms, to_ms
 from mcp_memory.store.sql.turn_rows import SPOKEN
 
@@ -45,12 +45,18 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionFilters:
-    """Which sessions to list: of a client, of a project ("" for none), with a turn in a period."""
+    """Which sessions to list.
 
+    That with this name, those of a client, of a project ("" for none), with a turn in a period, with words on which
+    statements about an entity are based.
+    """
+
+    session: str | None = None
     client: str | None = None
     project: str | None = None
     since: datetime | None = None
     until: datetime | None = None
+    entity: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +99,17 @@ def list_sessions(
     `among` are the numbers of the only sessions to list.
     """
     conditions, values = ["s.space = :space"], list[Value]()
+    if filters.session is not None:
+        conditions.append("s.name = ?")
+        values.append(filters.session)
+    if filters.entity is not None:
+        conditions.append(
+            "s.id IN (SELECT t.session FROM mention m JOIN atom a ON a.space = m.space AND a.id = m.atom"
+            " JOIN evidence e ON e.space = m.space AND e.atom = m.atom"
+            " JOIN turn t ON t.space = e.space AND t.id = e.turn"
+            " WHERE m.space = s.space AND m.entity = ? AND a.tombstone IS NULL AND t.tombstone IS NULL)"
+        )
+        values.append(entity_rows.number_of(tx, filters.entity))
     if filters.client is not None:
         conditions.append(f"{_CLIENT} = ?")
         values.append(filters.client)

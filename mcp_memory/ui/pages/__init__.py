@@ -5,8 +5,9 @@ memory          overview, persona, scenes           item            a statement 
 result          a tool result, in windows of lines  canvas          tasks, and a task: picture, outline, versions
 search          hits, and why they match            entity          facts over time, the neighbourhood
 conversations   sessions and their turns            review          quarantined items
-people          all entities, with counts
-savings         tokens and money, by day            live            recent activity
+people          all entities, with counts           map             entities and topics as a picture over time
+savings         tokens and money, by day            recalls         what agents got, with feedback
+activity        what happened, by day
 forgetting      the preview and the tombstones      home            spaces, tokens, backups, forgotten items, health
 """
 
@@ -39,11 +40,14 @@ ADDRESSES = {
     r"/search": "search:search",
     r"/entity/(?P<name>[^/]+)": "entity:entity",
     r"/people": "people:people",
+    r"/map": "map:memory_map",
     r"/conversations": "conversations:conversations",
     r"/session/(?P<session>[^/]+)": "conversations:session",
     r"/review": "review:review",
     r"/savings": "savings:savings",
-    r"/live": "live:live",
+    r"/live": "recalls:recalls",
+    r"/recall/(?P<number>\d{1,18})": "recalls:recall",
+    r"/activity": "activity:activity",
     r"/home": "home:home",
 }
 """Patterns of paths, each with the module of this package and the function that draws the page."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line, plural, remove_hidden
-from mcp_memory.core.types import Atom, Conversation, SessionInfo, Turn
+from mcp_memory.core.types import Atom, Conversation, Turn
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, el
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 _SESSIONS = 30
-_FILTERS = ("client", "project", "month")
+_FILTERS = ("client", "project", "month", "entity")
 _FIRST_LINE = 160  # characters
 _NOTHING = "Nothing has been recorded in this space yet."
 _TURNS = 50
@@ -42,17 +43,16 @@ async def conversations(view: View) -> Page:
             client=filters.get("client"),
             project=filters.get("project"),
             month=filters.get("month"),
+            entity=filters.get("entity"),
             limit=_SESSIONS,
             cursor=cursor,
         )
-    except InvalidInput as wrong:
+    except (InvalidInput, NotFound) as wrong:
         body.append(ui.note(remove_hidden(str(wrong)), kind="bad"))
     else:
         nothing = "No conversation passes these filters." if text or filters else _NOTHING
         body += [
-            ui.section(None, ui.rows(map(conversation_row, listed.conversations)))
-            if listed.conversations
-            else ui.empty(nothing),
+            _by_month(listed.conversations) if listed.conversations else ui.empty(nothing),
             ui.pager("/conversations", listed.cursor, "Earlier conversations", q=text, **filters),
         ]
     if not (cursor or text or filters):
@@ -66,27 +66,37 @@ def _filter_form(view: View, is_open: bool) -> Element:
         ui.input_field("Client", "client", asked.get("client", ""), hint="codex"),
         ui.input_field("Project", "project", asked.get("project", "")),
         ui.input_field("Month", "month", asked.get("month", ""), hint="2026-11 or last month"),
+        ui.input_field("About", "entity", asked.get("entity", ""), hint="a name"),
     ]
     folded = el("details", el("summary", "Filters"), ui.line(fields), open=is_open)
     return ui.search_form("/conversations", "Words of a conversation", asked.get("q", ""), folded)
 
 
 def conversation_row(talk: Conversation) -> Element:
-    """Return a conversation: its title, its first line, when it was, with which client and on which project."""
+    """Return a conversation: its title, its first line, how long it was, where, and when."""
     title = talk.title or talk.session
     more = talk.first_line if talk.first_line and not talk.first_line.startswith(title.rstrip("…")) else None
-    return el(
-        "div",
+    return ui.dated_row(
         el("p", ui.link(f"/session/{ui.part(talk.session)}", ui.memory_text(title)), class_="said"),
-        el("p", ui.memory_text(one_line(more, _FIRST_LINE))) if more else None,
-        ui.line(
-            ui.time_span(talk.first, talk.last),
-            plural(talk.turns, "message"),
-            ui.memory_text(talk.client) if talk.client else None,
-            ui.memory_text(talk.project) if talk.project else None,
-        ),
-        class_="statement",
+        ui.memory_text(one_line(more, _FIRST_LINE)) if more else None,
+        plural(talk.turns, "message"),
+        *_places(talk),
+        when=ui.moment(talk.last),
     )
+
+
+def _places(talk: Conversation) -> list[Element]:
+    """Return the client and the project of a conversation, as links to those of the same."""
+    places = {"client": talk.client, "project": talk.project}
+    return [
+        ui.link("/conversations", ui.memory_text(place), **{name: place}) for name, place in places.items() if place
+    ]
+
+
+def _by_month(talks: Sequence[Conversation]) -> list[Element]:
+    """Return conversations under the months in which they ended."""
+    months = groupby(talks, lambda talk: f"{ui.day_of(talk.last):%B %Y}")
+    return [ui.section(month, ui.rows(map(conversation_row, several))) for month, several in months]
 
 
 async def session(view: View) -> Page:
@@ -102,38 +112,37 @@ async def session(view: View) -> Page:
             return page
         raise
     shown = list(_window(turns[:_TURNS]))
-    about = next((info for info in await view.memory.sessions(prefix=name) if info.session == name), None)
+    talk = await view.memory.conversation(name)
     statements = {turn.id: await view.memory.statements_about(turn.id) for turn in shown}
     after = shown[-1].position + 1 if len(turns) > len(shown) else None
     path = f"/session/{ui.part(name)}"
     return Page(
-        title=_title(name),
+        title=_title(talk.title if talk and talk.title else name),
         here="conversations",
         body=ui.body(
-            ui.line(ui.link("/conversations", "All sessions"), _extent(about) if about else None),
+            _head(talk) if talk else None,
             ui.rows((_turn_with_statements(turn, statements[turn.id]) for turn in shown), ordered=True)
             if shown
-            else ui.empty("This session has no turns from here on."),
+            else ui.empty("This conversation has no messages from here on."),
             _windows(
                 path,
                 before=max(0, start - _TURNS) if start else None,
                 after=after,
-                labels=("← Earlier turns", "Later turns →"),
+                labels=("← Earlier messages", "Later messages →"),
             ),
         ),
     )
 
 
-def _title(session: str) -> str:
-    return f"Session {remove_hidden(one_line(session, 80))}"
+def _title(title: str) -> str:
+    return remove_hidden(one_line(title, 80))
 
 
 async def _tool_session(view: View, name: str) -> Page | None:
     """Return the page of a session that has tool results but no turns; None if it has no tool results either."""
     records = await view.memory.records(session=name, limit=_RECORDS)
     body = (
-        ui.line(ui.link("/conversations", "All sessions")),
-        ui.empty("No turn of this session was recorded. Its tools left results."),
+        ui.empty("Nothing that was said in this conversation was recorded, only results of its tools."),
         ui.section("Results of its tools", ui.rows(map(record_row, records))),
     )
     title = _title(name)
@@ -160,8 +169,14 @@ def _windows(path: str, *, before: int | None, after: int | None, labels: tuple[
 # --- a session ---------------------------------------------------------------------------------------
 
 
-def _extent(info: SessionInfo) -> Element:
-    return ui.line(plural(info.turns, "turn"), ui.time_span(info.first, info.last))
+def _head(talk: Conversation) -> Element:
+    """Return when a conversation was, its length, its client and project, and its name."""
+    return ui.line(
+        ui.time_span(talk.first, talk.last),
+        plural(talk.turns, "message"),
+        *_places(talk),
+        el("span", remove_hidden(talk.session), class_="id") if talk.title else None,
+    )
 
 
 def _window(turns: Sequence[Turn]) -> Iterator[Turn]:
@@ -181,7 +196,7 @@ def _turn_with_statements(turn: Turn, statements: Sequence[Atom]) -> list[Elemen
     made = (ui.line(ui.link(f"/{atom.id}", ui.memory_text(atom.text))) for atom in statements)
     return [
         ui.turn_row(shown),
-        *([] if whole else [el("p", ui.link(f"/{turn.id}", "The turn goes on: read all of it"))]),
+        *([] if whole else [el("p", ui.link(f"/{turn.id}", "This message goes on: read all of it"))]),
         *([el("small", f"Statement{'s' if len(statements) > 1 else ''} made from it:"), *made] if statements else []),
     ]
 

@@ -10,20 +10,23 @@ from datetime import UTC, date, datetime, time, timedelta
 
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line, plural, remove_hidden
-from mcp_memory.core.types import Fact, StatementPage
+from mcp_memory.core.types import Atom, Conversations, Fact, StatementPage
+from mcp_memory.language.words import fold
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, el
+from mcp_memory.ui.pages.conversations import conversation_row
 from mcp_memory.ui.pages.item import drop_repeated
 from mcp_memory.ui.pictures import charts
 
 _FACTS = 60
 _STATEMENTS = 25
 _CHANGES = 12
+_TALKS = 8
 
 
 async def entity(view: View) -> Page:
-    """Show everything about an entity, today or at an earlier time; for an unknown entity, a link to the search.
+    """Show everything about an entity, today or at another time; for an unknown entity, a link to the search.
 
     The time is given in the query: `as_of` is a date, `day` the position of the slider, in days since the first fact.
     """
@@ -32,29 +35,60 @@ async def entity(view: View) -> Page:
         facts = drop_repeated(await memory.facts_about(name))
     except NotFound as unknown:
         return _unknown(name, unknown)
-    as_of = _as_of(view, facts)
+    as_of, cursor = _as_of(view, facts), view.query.get("cursor")
     listed = await memory.statements(
-        entity=name,
-        as_of=as_of.isoformat() if as_of else None,
-        limit=_STATEMENTS,
-        cursor=view.query.get("cursor"),
+        entity=name, as_of=as_of.isoformat() if as_of else None, limit=_STATEMENTS, cursor=cursor
     )
     past = None
     if not listed.atoms and as_of is None:
-        past = await memory.statements(entity=name, ended=True, limit=_STATEMENTS, cursor=view.query.get("cursor"))
+        past = await memory.statements(entity=name, ended=True, limit=_STATEMENTS, cursor=cursor)
     near = await memory.related_entities(name, limit=charts.MOST)
-    shown = remove_hidden(one_line(name, 80))
+    talks = await memory.conversations(entity=name, limit=_TALKS)
+    atoms = (past or listed).atoms
+    title = next((main for atom in atoms for main in atom.entities if fold(main) == fold(name)), name)
     return Page(
-        title=shown,
-        here="memory",
+        title=remove_hidden(one_line(title, 80)),
+        here="people",
         body=ui.body(
             ui.note(remove_hidden(listed.note)) if listed.note else None,
+            None if as_of or cursor else await _introduction(view, title, atoms),
             _facts(name, facts, as_of),
-            _near(name, near),
             _past(name, past) if past and past.atoms else _statements(name, listed, as_of),
+            _talks(name, talks),
+            _near(name, near),
             _search_link(name),
         ),
     )
+
+
+async def _introduction(view: View, name: str, atoms: Sequence[Atom]) -> Element | None:
+    """Return the statement that introduces an entity, with its date and conversation; None if there are none.
+
+    That is the earliest with the whole name, one about a person before others.
+    """
+    if not atoms:
+        return None
+    first = min(
+        atoms, key=lambda atom: (name not in atom.text, atom.kind != "persona", atom.valid_from, int(atom.id[1:]))
+    )
+    turn = next(iter(await view.memory.turns([first.evidence])), None) if first.evidence else None
+    title = (await view.memory.titles([turn.session])).get(turn.session) if turn else None
+    return el(
+        "div",
+        el("p", ui.link(f"/{first.id}", ui.memory_text(first.text)), class_="lead said"),
+        ui.line(
+            ui.moment(first.valid_from, day=True),
+            ui.name_of_source(first.source),
+            ui.conversation_link(turn, title) if turn and title else None,
+        ),
+    )
+
+
+def _talks(name: str, talks: Conversations) -> Element | None:
+    if not talks.conversations:
+        return None
+    more = ui.link("/conversations", "All", entity=name) if talks.cursor else None
+    return ui.section("Conversations", ui.rows(map(conversation_row, talks.conversations)), beside=more)
 
 
 def _unknown(name: str, problem: NotFound) -> Page:
@@ -62,7 +96,7 @@ def _unknown(name: str, problem: NotFound) -> Page:
     shown = remove_hidden(one_line(name, 80))
     return Page(
         title=shown,
-        here="memory",
+        here="people",
         body=ui.body(
             ui.note(remove_hidden(str(problem))),
             _search_link(name),
@@ -82,7 +116,7 @@ def _as_of(view: View, facts: Sequence[Fact]) -> date | None:
     try:
         if as_of:
             return date.fromisoformat(as_of)
-        if day and facts and (asked := _first(facts) + timedelta(days=int(day))) < _today():
+        if day and facts and (asked := _extent(facts)[0] + timedelta(days=int(day))) != _today():
             return asked
     except (ValueError, OverflowError):
         given = one_line(as_of or day or "", 30)
@@ -90,17 +124,19 @@ def _as_of(view: View, facts: Sequence[Fact]) -> date | None:
     return None
 
 
-def _first(facts: Sequence[Fact]) -> date:
-    return min(fact.valid_from.date() for fact in facts)
+def _extent(facts: Sequence[Fact]) -> tuple[date, date]:
+    """Return the first and the last day of the slider, which are those of the bars below it."""
+    first, last = charts.extent(facts, datetime.now(UTC))
+    return ui.day_of(first), ui.day_of(last)
 
 
 def _today() -> date:
     return datetime.now(UTC).astimezone().date()
 
 
-def _facts(name: str, facts: Sequence[Fact], as_of: date | None) -> Element:
+def _facts(name: str, facts: Sequence[Fact], as_of: date | None) -> Element | None:
     if not facts:
-        return ui.section("Facts over time", ui.empty("No facts of it are known."))
+        return None
     moment = datetime.combine(as_of, time.max).astimezone() if as_of else None
     shown = _most_telling(facts, moment or datetime.now(UTC))
     return ui.section(
@@ -129,9 +165,10 @@ def _most_telling(facts: Sequence[Fact], at: datetime) -> list[Fact]:
 
 def _slider(name: str, facts: Sequence[Fact], as_of: date | None) -> list[Element | None]:
     """Return the slider, the date, and links to the days on which something changed."""
-    path, first, today = f"/entity/{ui.part(name)}", _first(facts), _today()
-    days = max(1, (today - first).days)
-    at = days if as_of is None else min(days, max(0, (as_of - first).days))
+    path, today = f"/entity/{ui.part(name)}", _today()
+    first, last = _extent(facts)
+    days = max(1, (last - first).days)
+    at = min(days, max(0, ((as_of or today) - first).days))
     changes = {at.date() for fact in facts for at in (fact.valid_from, fact.valid_to) if at and at.date() <= today}
     links = [ui.link(path, ui.day_text(day), as_of=day.isoformat()) for day in sorted(changes)[-_CHANGES:]]
     return [
@@ -139,7 +176,7 @@ def _slider(name: str, facts: Sequence[Fact], as_of: date | None) -> list[Elemen
             "form",
             el(
                 "label",
-                "From the first day to today",
+                f"From {ui.day_text(first)} to {ui.day_text(last)}",
                 el("input", type="range", name="day", min=0, max=days, value=at),
                 class_="field",
             ),
@@ -164,7 +201,7 @@ def _slider(name: str, facts: Sequence[Fact], as_of: date | None) -> list[Elemen
 
 def _statements(name: str, listed: StatementPage, as_of: date | None) -> Element:
     path, day = f"/entity/{ui.part(name)}", as_of.isoformat() if as_of else None
-    title = "What holds now" if as_of is None else f"What held on {ui.day_text(as_of)}"
+    title = "What is known" if as_of is None else f"What was known for {ui.day_text(as_of)}"
     return ui.section(
         title,
         ui.rows(map(ui.statement_row, listed.atoms)) if listed.atoms else ui.empty("No statement mentions it."),
@@ -177,19 +214,17 @@ def _past(name: str, listed: StatementPage) -> Element:
     """Return the ended statements about an entity, which are listed if no current statement mentions it."""
     count = len(listed.atoms) if listed.total is None else listed.total
     return ui.section(
-        "What holds now",
-        ui.note(f"Nothing about it holds now; {plural(count, 'statement is', 'statements are')} past."),
+        "What was known",
+        ui.note(f"Nothing about it is true now; {plural(count, 'statement is', 'statements are')} past."),
         ui.rows(map(ui.statement_row, listed.atoms)),
         ui.pager(f"/entity/{ui.part(name)}", listed.cursor, "More statements"),
     )
 
 
-def _near(name: str, near: Sequence[tuple[str, int]]) -> Element:
+def _near(name: str, near: Sequence[tuple[str, int]]) -> Element | None:
     if not near:
-        return ui.section(
-            "In the same statements", ui.empty("No current statement mentions it together with something else.")
-        )
-    lines = ((ui.link(f"/entity/{ui.part(other)}", ui.memory_text(other)), ui.count(shared)) for other, shared in near)
+        return None
+    lines = ((ui.entity_link(other), ui.count(shared)) for other, shared in near)
     return ui.section(
         "In the same statements",
         charts.neighbourhood(name, near),

@@ -13,13 +13,14 @@ from mcp_memory.ui import components as ui
 from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, Node, el
 from mcp_memory.ui.markdown import inline
+from mcp_memory.ui.pages.item import mention_row
 
 if TYPE_CHECKING:
     from mcp_memory.store.values import Tombstone
 
 
 HOW_FORGOTTEN = {
-    "ids": "by their ids",
+    "ids": "by their numbers",
     "query": "by words in them",
     "session": "as a session",
     "time": "by their time",
@@ -54,7 +55,7 @@ async def tombstone(view: View) -> Page:
                     ("When", ui.moment(forgotten.at)),
                     ("Why", ui.memory_text(forgotten.reason) if forgotten.reason else "no reason was given"),
                     ("How", HOW_FORGOTTEN[forgotten.how]),
-                    ("Ids", ui.line(el("span", entry, class_="id") for entry in ids) if ids else None),
+                    ("Numbers", ui.line(el("span", entry, class_="id") for entry in ids) if ids else None),
                 )
             ),
             *_similar_turns(await view.memory.still_said(id) if is_open else ()),
@@ -65,7 +66,7 @@ async def tombstone(view: View) -> Page:
 
 async def forgotten_item(view: View, id: str, tombstone: Tombstone) -> Page:
     """Show at the address of a forgotten item when and why it was forgotten, and the button that brings it back."""
-    noun = {"t": "message", "a": "statement"}.get(id[0], "tool result")
+    noun = {"t": "message", "a": "statement"}.get(id[0], "result")
     others = len(tombstone.ids) - 1
     why = [" Reason: ", ui.memory_text(tombstone.reason), "."] if tombstone.reason else None
     when = el("p", f"This {noun} was forgotten on ", ui.moment(tombstone.at), ".", why, class_="lead")
@@ -99,7 +100,7 @@ def _similar_turns(turns: Sequence[Turn]) -> Iterator[Element]:
         ids = [turn.id for turn in turns[:_SHOWN]]
         links = [[ui.link(f"/{id}", id, class_="id"), " "] for id in ids]
         forget = ui.link("/forget", "Forget them too …", ids=" ".join(ids))
-        yield ui.note("Turns that stay, and may say the same: ", links, forget, kind="warn")
+        yield ui.note("Messages that stay, and may say the same: ", links, forget, kind="warn")
 
 
 def _state(tombstone: Tombstone) -> Element:
@@ -113,9 +114,9 @@ def _state(tombstone: Tombstone) -> Element:
 
 
 def count_kinds(ids: Iterable[str]) -> Iterator[str]:
-    """Yield how many of these ids are turns, statements, tool results and goals of tasks, in words."""
+    """Yield how many of these ids are turns, statements, results and goals of tasks, in words."""
     many = Counter("0" if id.isdecimal() else id[0] for id in ids)
-    for letter, noun in (("t", "turn"), ("a", "statement"), ("r", "tool result")):
+    for letter, noun in (("t", "message"), ("a", "statement"), ("r", "result")):
         if many[letter]:
             yield plural(many[letter], noun)
     if goals := many["0"]:
@@ -130,7 +131,7 @@ async def forget(view: View) -> Page:
     ids = view.query.get("ids", "").replace(",", " ").split()
     ask = el(
         "form",
-        ui.input_field("Ids", "ids", " ".join(ids), hint="a14 t3"),
+        ui.input_field("Numbers", "ids", " ".join(ids), hint="a14 t3"),
         el("button", "Show what would go"),
         method="get",
         action="/forget",
@@ -140,7 +141,10 @@ async def forget(view: View) -> Page:
         title="Forget",
         here="home",
         body=ui.body(
-            el("p", "Write the ids of statements, turns or tool results. You see what would go before it goes."),
+            el(
+                "p",
+                "Write the numbers of statements (a14), messages (t3) or results. You see first what would go.",
+            ),
             ask,
             would,
         ),
@@ -177,23 +181,11 @@ async def _preview(view: View, ids: Sequence[str]) -> list[Any]:
 
 
 async def _mentions(view: View, ids: Sequence[str]) -> list[list[Node]]:
-    """Return the lines of the persona and the scenes that name these statements."""
+    """Return the lines of pages that name these statements."""
     mentions: dict[Mention, None] = {}
     for id in [id for id in ids if id[0] == "a"][:_NAMING]:
         mentions |= dict.fromkeys(await view.memory.lines_citing(id))
-    return [
-        [
-            el(
-                "p",
-                ui.link(
-                    "/persona" if mention.slug is None else f"/scene/{ui.part(mention.slug)}",
-                    ui.memory_text(mention.title),
-                ),
-            ),
-            el("p", inline(mention.line.lstrip("-* ")), dir="auto"),
-        ]
-        for mention in mentions
-    ]
+    return list(map(mention_row, mentions))
 
 
 def _related(view: View, ids: Sequence[str], would: Forgotten) -> Iterable[Element]:
@@ -213,7 +205,7 @@ def _related(view: View, ids: Sequence[str], would: Forgotten) -> Iterable[Eleme
         method="get",
         action="/forget",
     )
-    return (ui.section("Turns that stay, and may say the same", form),)
+    return (ui.section("Messages that stay, and may say the same", form),)
 
 
 def _preview_row(id: str, line: str) -> list[Node]:

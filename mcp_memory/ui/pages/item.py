@@ -30,6 +30,7 @@ from mcp_memory.ui import times
 from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, Node, el
 from mcp_memory.ui.markdown import inline
+from mcp_memory.ui.pages.recalls import feedback_part
 from mcp_memory.ui.pages.review import WHY
 
 
@@ -197,6 +198,7 @@ async def show_statement(view: View, id: str, draft: Correction | None = None) -
             ui.section("Based on", *_quotes(atom, evidence, list(turns.values()), elsewhere), id="evidence"),
             _support(why),
             *_history(fact, facts),
+            await feedback_part(view, id),
             _mentions(why.mentions, ended={id: atom.superseded_by} if atom.valid_to else {}),
             _details(atom, list(turns.values())),
         ),
@@ -209,17 +211,14 @@ def _meta(atom: Atom, turn: Turn | None, titles: Mapping[str, str]) -> Element:
     when = None if was_never_true(atom) else el("span", ui.moment(atom.valid_from, day=True), ended)
     who = turn and turn.role != "note" and atom.source == "user" and ui.speaker(turn)
     title = turn and titles.get(turn.session)
-    return ui.line(
+    parts = (
         when,
         who or ui.name_of_source(atom.source) or "you",
         ui.conversation_link(turn, title) if turn and title else None,
-        ui.badge("promise" if atom.label == "promise" else "rule", "kind") if atom.kind == "instruction" else None,
-        (
-            ui.link(f"/entity/{ui.part(name)}", ui.memory_text(name), class_="entity")
-            for name in atom.entities
-            if name != USER
-        ),
+        ui.rule_badge(atom),
+        ui.entity_links(atom.entities),
     )
+    return el("div", parts, class_="line about")
 
 
 def _details(atom: Atom, quoted: Sequence[Turn]) -> Element:
@@ -355,13 +354,17 @@ def _lines(at: str, call: str, text: str, node: str | None, taken: Element, more
 
 
 def _mentions(mentions: Sequence[Mention], *, ended: Mapping[str, str | None]) -> Element | None:
-    def row(mention: Mention) -> list[Node]:
-        path = "/persona" if mention.slug is None else f"/scene/{ui.part(mention.slug)}"
-        title = "About you" if mention.slug is None else mention.title
-        words = inline(mention.line.lstrip("-* "), ended=ended)
-        return [el("p", ui.link(path, ui.memory_text(title))), el("p", words, dir="auto")]
+    rows = [mention_row(mention, ended=ended) for mention in mentions]
+    return ui.section("Used in", ui.rows(rows)) if rows else None
 
-    return ui.section("Used in", ui.rows(map(row, mentions))) if mentions else None
+
+def mention_row(mention: Mention, *, ended: Mapping[str, str | None] | None = None) -> list[Node]:
+    """Return a line of the page about the user or of a topic, below a link to the page."""
+    path, title = (
+        ("/persona", "About you") if mention.slug is None else (f"/scene/{ui.part(mention.slug)}", mention.title)
+    )
+    words = inline(mention.line.lstrip("-* "), ended=ended)
+    return [el("p", ui.link(path, ui.memory_text(title))), el("p", words, dir="auto")]
 
 
 def _history(fact: Fact | None, facts: Sequence[Fact]) -> Iterator[Element]:
@@ -428,6 +431,7 @@ async def turn(view: View) -> Page:
                 ui.rows(map(_neighbour, after)) if after else None,
             ),
             ui.section("Learned from it", ui.rows(map(ui.statement_row, known))) if known else None,
+            await feedback_part(view, id),
             *_cites(await memory.cites(id)),
             _turn_facts(shown, is_intact=await memory.is_intact(id)),
             *(el("p", link) for link in _forget_link(view, id)),

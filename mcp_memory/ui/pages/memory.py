@@ -1,17 +1,19 @@
-"""Memory: the overview, the persona, the scenes and the statements, each with its evidence.
+"""Memory: all that is known, each with its evidence.
 
-`overview` shows all of them, `persona` the page about the user with its versions and the proof of each line, `scene` a
-scene with its versions and evidence.
+`overview` shows the page about the user, the topics and the statements; `persona` the page about the user with its
+versions and the proof of each line; `scene` a topic with its versions and evidence.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line, plural, remove_hidden
 from mcp_memory.core.types import Atom, Kind, PersonaVersion, Scene, StatementPage, Turn
+from mcp_memory.longterm.scenes import COMPUTED
 from mcp_memory.store.citations import cited_atoms
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.components import Page, View
@@ -20,8 +22,8 @@ from mcp_memory.ui.markdown import inline, markdown
 
 if TYPE_CHECKING:
     from mcp_memory.service.verbs.pages import ProvenLine
-_NO_PERSONA = "Nothing is known of the user yet."
-_LISTED_PERSONA = "Chosen from what the user stated, in their own words; no model wrote it."
+_NO_PERSONA = "Nothing is known about you yet."
+_LISTED_PERSONA = "Chosen from what you said, in your own words."
 _AROUND = 60  # characters around a quote
 
 
@@ -48,22 +50,23 @@ async def persona(view: View) -> Page:
     is_compared = bool({"old", "new"} & view.query.keys())
     if is_compared:
         body.append(await _comparison(view))
-    body.append(ui.section("The page", markdown(text, scenes=names, ended=ended, title="Persona", top=2)))
+    if chosen or any(line.is_claim for line in lines):
+        page = markdown(text, scenes=names, ended=ended, title="Persona", top=2)
+        body.append(ui.section(None, el("div", page, class_="spread")))
     if not is_compared and (claims := [line for line in lines if line.is_claim]):
         first = {atom.evidence for line in claims for atom in line.atoms}
         turns = {turn.id: turn for turn in await memory.turns(sorted(first))}
         proofs = (_proof(line, turns) for line in claims)
         body.append(
             ui.section(
-                "Proof",
-                el("p", "Open a line: it shows the statements it names, and the words that each is based on."),
+                "Where each line is from",
                 *proofs,
                 id="evidence",
             )
         )
     if versions:
         body.append(_versions(versions))
-    return Page(title="Persona", here="memory", body=tuple(body))
+    return Page(title="About you", here="memory", body=tuple(body))
 
 
 def _version_note(versions: Sequence[PersonaVersion], chosen: PersonaVersion | None, *, anything: bool) -> Element:
@@ -72,8 +75,8 @@ def _version_note(versions: Sequence[PersonaVersion], chosen: PersonaVersion | N
         return ui.note(f"This is version {chosen.version}. ", ui.moment(chosen.at), " ", back, kind="warn")
     if versions and versions[0].by_model:
         newest = versions[0]
-        return el("p", f"Version {newest.version}, written by a model. ", ui.moment(newest.at))
-    return el("p", _LISTED_PERSONA if anything else _NO_PERSONA)
+        return ui.line("Written by a model on ", ui.moment(newest.at))
+    return ui.line(_LISTED_PERSONA) if anything else ui.empty(_NO_PERSONA)
 
 
 def _proof(line: ProvenLine, turns: Mapping[str, Turn]) -> Element:
@@ -142,7 +145,7 @@ def _versions(versions: Sequence[PersonaVersion]) -> Element:
         method="get",
         action="/persona",
     )
-    return ui.section("Versions", form, ui.rows(map(_version, versions)))
+    return el("details", el("summary", "Earlier versions"), form, ui.rows(map(_version, versions)))
 
 
 def _version(version: PersonaVersion) -> Element:
@@ -157,15 +160,16 @@ def _version(version: PersonaVersion) -> Element:
 if TYPE_CHECKING:
     from mcp_memory.service.verbs.pages import ProvenLine
 KINDS = get_args(Kind)
-_WAITING = 100
 _LISTED = 30
+_TOPICS, _SUMMARY = 12, 160  # topics that are not folded, characters of their summaries
+_MONTHS = 24
 _STATEMENTS = "/memory#statements"
 """The address of the list of statements, so that filters do not lead to the top of the page."""
 _ACTIONS = {
-    "create": "created",
-    "update": "updated",
+    "create": "written",
+    "update": "changed",
     "merge": "merged",
-    "delete": "deleted",
+    "delete": "removed",
     "restore": "restored",
 }
 _FILTERS = ("kind", "entity", "scene", "since", "until", "as_of", "ended")
@@ -173,20 +177,20 @@ _FILTERS = ("kind", "entity", "scene", "since", "until", "as_of", "ended")
 
 # --- the overview -----------------------------------------------------------------------------------
 async def overview(view: View) -> Page:
-    """Show the persona, the scenes and the list of statements; for an empty memory, the first steps."""
+    """Show the page about the user, the topics and the list of statements; for an empty memory, the first steps."""
     memory = view.memory
     scenes, lines = await memory.scenes(), await memory.persona_lines()
     listed = await _read_statements(view)
     has_content = isinstance(listed, str) or listed.atoms or view.query
     if not has_content and not scenes and not await memory.sessions(limit=1):
         return Page(title="Memory", here="memory", body=ui.body(*first_steps(view)))
+    is_known = any(line.is_claim for line in lines)
     return Page(
         title="Memory",
         here="memory",
         body=ui.body(
-            *_to_review(len(await memory.waiting(limit=_WAITING + 1))),
-            ui.columns(persona_part(lines, scenes), _scenes_part(scenes)),
-            _statements(view, listed),
+            ui.wide_columns([persona_part(lines, scenes)] if is_known else [], _topics(scenes)),
+            _statements(view, listed, await memory.statement_months()),
             ui.forgotten_line(await memory.count_forgotten()),
             *tell(view),
         ),
@@ -209,22 +213,12 @@ async def _read_statements(view: View) -> StatementPage | str:
         return str(wrong)
 
 
-def _to_review(many: int) -> Iterator[Element]:
-    if many:
-        text = (
-            f"More than {_WAITING} items wait for review."
-            if many > _WAITING
-            else plural(many, "item waits for review.", "items wait for review.")
-        )
-        yield ui.note(text, " ", ui.link("/review", "Review them"), kind="warn")
-
-
 def persona_part(lines: Sequence[ProvenLine], scenes: Sequence[Scene]) -> Element:
     text, ended = (
         "\n".join(line.text for line in lines),
         ended_statements(atom for line in lines for atom in line.atoms),
     )
-    more = ui.link("/persona", "Proof and versions")
+    more = ui.link("/persona", "Where each line is from")
     if not any(line.is_claim for line in lines):
         return ui.section("About you", ui.empty(_NO_PERSONA), beside=more)
     return ui.section(
@@ -234,57 +228,48 @@ def persona_part(lines: Sequence[ProvenLine], scenes: Sequence[Scene]) -> Elemen
     )
 
 
-def _scenes_part(scenes: Sequence[Scene]) -> Element:
-    rows = (
-        ui.rows(map(_scene_row, scenes))
-        if scenes
-        else ui.empty("No scenes yet. A model, or the connected agent with its tool distill, writes them.")
-    )
-    return ui.section("Scenes", rows, beside=plural(len(scenes), "scene"))
+def _topics(scenes: Sequence[Scene]) -> Iterator[Element]:
+    if scenes:
+        shown, folded = scenes[:_TOPICS], scenes[_TOPICS:]
+        more = el("details", el("summary", f"{len(folded):,} more"), ui.rows(map(_topic_row, folded)))
+        yield ui.section("Topics", ui.rows(map(_topic_row, shown)), more if folded else None)
 
 
-def _scene_row(scene: Scene) -> Element:
-    return el(
-        "div",
-        el("p", ui.link(f"/scene/{ui.part(scene.slug)}", ui.memory_text(scene.title)), class_="said"),
-        el("p", ui.memory_text(scene.summary)),
-        ui.line(
-            _heat(scene),
-            el("span", plural(len(scene.atoms), "statement")),
-            el("span", "written ", ui.moment(scene.updated)),
-        ),
-        class_="statement",
-    )
+def _topic_row(scene: Scene) -> Element:
+    title = el("p", ui.link(f"/scene/{ui.part(scene.slug)}", ui.memory_text(scene.title)), class_="said")
+    summary = None if scene.reason == COMPUTED else ui.memory_text(one_line(scene.summary, _SUMMARY))
+    return ui.dated_row(title, summary, when=el("span", plural(len(scene.atoms), "statement"), class_="when"))
 
 
-def _heat(scene: Scene, *, class_: str | None = None) -> Element:
-    about = "Heat grows each time that conversations add to this scene"
-    return el("span", f"heat {scene.heat}", class_=class_, title=about)
-
-
-def _statements(view: View, listed: StatementPage | str) -> Element:
+def _statements(view: View, listed: StatementPage | str, months: Mapping[str, int]) -> Element:
     form = _filters(view)
     if isinstance(listed, str):
-        return ui.section("Statements", form, ui.note(remove_hidden(listed), kind="bad"))
+        return ui.section("Statements", form, ui.note(remove_hidden(listed), kind="bad"), id="statements")
     total = None if listed.total is None else plural(listed.total, "statement")
     filters = {name: view.query.get(name) for name in _FILTERS}
     return ui.section(
         "Statements",
+        _months(view, months),
         form,
         ui.note(remove_hidden(listed.note)) if listed.note else None,
         ui.rows(map(ui.statement_row, listed.atoms)) if listed.atoms else ui.empty(_none(view)),
         ui.pager(_STATEMENTS, listed.cursor, "More statements", **filters),
-        el(
-            "p",
-            el(
-                "small",
-                "Ids: a12 is a statement, t12 a turn of a conversation, x12 something forgotten, r-… the "
-                "result of a tool. Kinds: what is about the person, an event, or a rule for agents.",
-            ),
-        ),
         beside=total,
         id="statements",
     )
+
+
+def _months(view: View, months: Mapping[str, int]) -> Element | None:
+    """Return the latest months with statements, each with their number; None if there is only one."""
+    if len(months) < 2:
+        return None
+    chosen = view.query.get("since", "")
+
+    def entry(month: str, many: int) -> Element:
+        link = ui.link(_STATEMENTS, f"{date.fromisoformat(f'{month}-01'):%b %Y}", since=month, until=month)
+        return el("li", el("strong", link) if month == chosen else link, " ", el("small", ui.count(many)))
+
+    return el("ul", (entry(month, many) for month, many in list(months.items())[:_MONTHS]), class_="names")
 
 
 def _none(view: View) -> str:
@@ -295,16 +280,18 @@ def _none(view: View) -> str:
 
 def _filters(view: View) -> Element:
     query = view.query
-    return el(
+    is_filtered = any(query.get(name) for name in _FILTERS)
+    form = el(
         "form",
         ui.statement_filters(query),
         ui.tick("also those that ended", "ended", checked="ended" in query),
         el("input", type="hidden", name="scene", value=query["scene"]) if query.get("scene") else None,
         el("button", "Show"),
-        ui.link(_STATEMENTS, "Show all") if any(query.get(name) for name in _FILTERS) else None,
+        ui.link(_STATEMENTS, "Show all") if is_filtered else None,
         method="get",
         action=_STATEMENTS,
     )
+    return el("details", el("summary", "Filter"), form, open=is_filtered)
 
 
 def tell(view: View) -> Iterator[Element]:
@@ -340,14 +327,17 @@ def first_steps(view: View) -> Iterator[Element]:
     yield from tell(view)
 
 
-# --- a scene ----------------------------------------------------------------------------------------
+# --- a topic ----------------------------------------------------------------------------------------
 async def scene(view: View) -> Page:
-    """Show a scene, or the version in the query, with its statements and versions.
+    """Show a topic, or the version in the query, with its statements and versions.
 
-    Raises NotFound for an unknown scene.
+    Raises NotFound for an unknown topic.
     """
     memory, slug = view.memory, view.parts["slug"]
-    history = await memory.scene_history(slug)
+    try:
+        history = await memory.scene_history(slug)
+    except NotFound:
+        raise NotFound(f"There is no topic {one_line(slug, 60)} in this memory.") from None
     newest = history[0]
     chosen = next((version for version in history if str(version.version) == view.query.get("version")), newest)
     is_current = chosen is newest and newest.action != "delete"
@@ -356,6 +346,7 @@ async def scene(view: View) -> Page:
     ended = ended_statements(atoms)
     based_on = [atom for atom in atoms if atom.id in chosen.atoms]
     names = scene_names(await memory.scenes())
+    versions = ui.rows(_scene_version(view, version, newest) for version in history)
     return Page(
         title=remove_hidden(one_line(chosen.title or slug, 120)),
         here="memory",
@@ -364,27 +355,21 @@ async def scene(view: View) -> Page:
             markdown(text, scenes=names, ended=ended, title=chosen.title, top=1)
             if text.strip()
             else ui.empty("Nothing is left of this version."),
-            ui.section(
-                "Based on",
-                ui.rows(map(ui.statement_row, based_on)) if based_on else ui.empty("none"),
-                id="evidence",
-            ),
-            ui.section("Versions", ui.rows(_scene_version(view, version, newest) for version in history)),
+            ui.section("Based on", ui.rows(map(ui.statement_row, based_on)), id="evidence") if based_on else None,
+            None
+            if chosen.reason == COMPUTED
+            else el("details", el("summary", "Earlier versions"), versions, open=not is_current),
         ),
     )
 
 
 def _scene_state(chosen: Scene, newest: Scene) -> Any:
     path = f"/scene/{ui.part(newest.slug)}"
-    facts = ui.line(
-        _heat(chosen, class_="badge kind"),
-        el("span", f"Version {chosen.version}"),
-        el("span", "written ", ui.moment(chosen.updated)),
-        (ui.link(f"/entity/{ui.part(name)}", ui.memory_text(name), class_="entity") for name in chosen.entities),
-    )
+    written = None if chosen.reason == COMPUTED else el("span", "written ", ui.moment(chosen.updated))
+    facts = ui.line(written, plural(len(chosen.atoms), "statement"), ui.entity_links(chosen.entities))
     if newest.action == "delete":
         reason = ui.memory_text(one_line(newest.reason, 200))
-        return el("div", ui.note("This scene was deleted: ", reason, kind="warn"), facts)
+        return el("div", ui.note("This topic was removed: ", reason, kind="warn"), facts)
     if chosen is not newest:
         return el("div", ui.note("This is an old version. ", ui.link(path, "Show the current one"), kind="warn"), facts)
     return facts

@@ -2,34 +2,97 @@
 
 from __future__ import annotations
 
-from mcp_memory.core.text import plural
-from mcp_memory.core.types import MentionedEntity
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import get_args
+
+from mcp_memory.core.errors import InvalidInput, NotFound
+from mcp_memory.core.text import plural, remove_hidden
+from mcp_memory.core.types import EntityOrder, MentionedEntity
+from mcp_memory.language.words import fold
+from mcp_memory.longterm.names import USER
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, el
 
-_LISTED = 200
+_PAGE = 100
+_ORDERS: Mapping[EntityOrder, str] = {"statements": "most mentioned", "last": "last mentioned", "name": "A to Z"}
 _NONE = "No statement names anybody yet. Names are read from what you say in conversations, in the background."
 
 
 async def people(view: View) -> Page:
-    """List the entities, those with the most statements first; `q` in the query is the beginning of their names."""
-    begins = view.query.get("q", "").strip()
-    entities = await view.memory.mentioned_entities(prefix=begins, limit=_LISTED + 1)
-    nothing = f"No name begins with “{begins}”." if begins else _NONE
+    """List the entities; the query has a part of their names (`q`), the order and the first place (`start`)."""
+    text, order = view.query.get("q", "").strip(), _order(view)
+    start = view.query.get("start", "0")
+    if not (start.isascii() and start.isdigit() and len(start) < 10):
+        raise InvalidInput("The place to start at has to be a number. Go back and follow a link.")
+    found = await view.memory.mentioned_entities(text, order=order, start=int(start), limit=_PAGE + 1)
+    entities, relations = found[:_PAGE], await _relations(view)
+    following = str(int(start) + _PAGE) if len(found) > _PAGE else None
+    nothing = f"No name contains “{remove_hidden(text)}”." if text else _NONE
     return Page(
         title="People and things",
         here="people",
         body=ui.body(
-            ui.search_form("/people", "Beginning of a name", begins),
-            ui.rows(map(_row, entities[:_LISTED])) if entities else ui.empty(nothing),
-            el("p", f"These are the first {_LISTED}.") if len(entities) > _LISTED else None,
+            ui.search_form(
+                "/people", "Part of a name", text, *ui.hidden({} if order == "statements" else {"order": order})
+            ),
+            _order_links(order, text) if found else None,
+            _lists(entities, order, relations) if entities else ui.empty(nothing),
+            el("p", ui.link("/people", "More", q=text, order=order, start=following), class_="pager")
+            if following
+            else None,
         ),
     )
 
 
-def _row(entity: MentionedEntity) -> list[Element]:
-    return [
-        el("p", ui.link(f"/entity/{ui.part(entity.name)}", ui.memory_text(entity.name)), class_="said"),
-        ui.line(plural(entity.statements, "statement"), el("span", "last on ", ui.moment(entity.last, day=True))),
-    ]
+def _order(view: View) -> EntityOrder:
+    return next((order for order in get_args(EntityOrder) if order == view.query.get("order")), "statements")
+
+
+def _order_links(chosen: EntityOrder, text: str) -> Element:
+    links = (
+        el(
+            "a",
+            words,
+            href=ui.address("/people", q=text, order=order),
+            aria_current="true" if order == chosen else None,
+        )
+        for order, words in _ORDERS.items()
+    )
+    return el("nav", ui.line(links), class_="chips", aria_label="Order")
+
+
+async def _relations(view: View) -> dict[str, str]:
+    """Return what people are to the user by their folded names, from current facts about the user: `daughter`."""
+    try:
+        facts = await view.memory.facts_about(USER)
+    except NotFound:
+        return {}
+    current = (fact for fact in facts if fact.valid_to is None and fold(fact.entity) == USER)
+    return {fold(fact.value): ui.relation_words(fact.relation) for fact in current}
+
+
+def _lists(entities: Sequence[MentionedEntity], order: EntityOrder, relations: Mapping[str, str]) -> list[Element]:
+    """Return the rows, by name under the first letters."""
+
+    def rows(several: Iterator[MentionedEntity]) -> Element:
+        return ui.rows(_row(entity, relations.get(fold(entity.name))) for entity in several)
+
+    if order != "name":
+        return [rows(iter(entities))]
+    return [ui.section(letter, rows(several)) for letter, several in groupby(entities, _letter)]
+
+
+def _letter(entity: MentionedEntity) -> str:
+    return fold(entity.name)[:1].upper()
+
+
+def _row(entity: MentionedEntity, relation: str | None) -> Element:
+    name = ui.link(f"/entity/{ui.part(entity.name)}", ui.memory_text(entity.name))
+    return ui.dated_row(
+        el("p", name, class_="said"),
+        f"your {relation}" if relation else None,
+        plural(entity.statements, "statement"),
+        when=ui.moment(entity.last, day=True),
+    )

@@ -2,15 +2,21 @@
 
 A page shows a window of at most `WINDOW` serialised characters. `?from=LINE` starts it at a line, `?lines=12-14` (or
 `?at=12`) a little before these lines, which are marked. A line longer than a window is shown in parts, `&char=N`.
+
+`?q=TEXT` lists the lines that contain a text, in any case, each with the line before and after it; with `&hit=N` the
+window begins a little before hit N, and links lead to the hits before and after it.
 """
 
 from __future__ import annotations
 
 import html
 import json
-from collections.abc import Iterator, Sequence
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate, islice, pairwise
 from typing import Any
 
 import anyio.to_thread
@@ -29,7 +35,16 @@ PART = 10_000
 """Most characters of a line on a page."""
 AROUND = 6
 """Lines shown before a linked line."""
+MOST_HITS = 10_000
+"""Hits that are counted."""
+HITS = 100
+"""Hits listed on a page."""
+_MARKED = 150  # hits before and after the current one that are marked
+_SHOWN = 240  # characters of a line in the list of hits
+_BEFORE_HIT = 200  # characters of a long line
+_MOST_SOUGHT = 200  # characters of a text to find
 _LISTED = 40
+_TITLE = 100  # characters
 _PER_LINE = 130
 _MAX_DIGITS = 9
 
@@ -42,6 +57,8 @@ class Line:
     text: str
     char: int = 0
     masked: tuple[tuple[int, int, str], ...] = ()
+    hits: tuple[tuple[int, int, bool], ...] = ()
+    """Spans of a text that was searched for; True for the current one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +69,25 @@ class Window:
     total: int
     before: tuple[int, int] | None
     after: tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """Where a text was found: a line, from 1, and a span of its characters."""
+
+    line: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """The hits of a text, in order, the current one (from 1, or 0), and the lines around the listed hits by number."""
+
+    sought: str
+    hits: Sequence[Hit]
+    current: int
+    around: Mapping[int, str]
 
 
 async def result(view: View) -> Page:
@@ -66,17 +102,27 @@ async def result(view: View) -> Page:
         return Page(title=f"Result {id_}", here="tasks", body=body)
     first, last = _requested_lines(view)
     start, char = _number(view.query.get("from")), _number(view.query.get("char"))
-    begin = start or max(1, first - AROUND)
+    begin, sought = start or max(1, first - AROUND), view.query.get("q", "")[:_MOST_SOUGHT]
+    found = None
+    if sought.strip():
+        found = await anyio.to_thread.run_sync(partial(find, data, sought, current=_number(view.query.get("hit"))))
+    if found and found.current and not start:
+        hit = found.hits[found.current - 1]
+        is_long = hit.end > PART
+        start = begin = hit.line if is_long else max(1, hit.line - AROUND)
+        char = max(0, hit.start - _BEFORE_HIT) if is_long else 0
     window = await anyio.to_thread.run_sync(partial(window_of, data, ref.masked, line=begin, char=char if start else 0))
     return Page(
-        title=f"Result {id_}",
+        title=remove_hidden(one_line(why.text, _TITLE)),
         here="tasks",
         body=(
-            el("p", ui.memory_text(one_line(why.text, 400), tag="code")),
             _facts(ref, window),
             ui.section(
                 "Content",
-                *_content(ref.id, window, first, last),
+                *_ways(ref.id, window, found, first),
+                *(_list_of_hits(ref.id, found) if found and not found.current else ()),
+                *(_content(ref.id, window, first, last, found) if not found or found.current else ()),
+                id="content",
                 beside=ui.link(f"/download/{id_}", "Download, byte for byte") if view.form_token else None,
             ),
             *_records_of(records),
@@ -106,7 +152,7 @@ def _facts(ref: Ref, window: Window | None) -> Element:
             ("Tool", ui.memory_text(ref.tool)),
             ("Arguments", _arguments(ref.arguments)),
             ("Taken", ui.moment(ref.timestamp)),
-            ("Session", ui.link(f"/session/{ui.part(ref.session)}", ui.memory_text(ref.session))),
+            ("Conversation", ui.link(f"/session/{ui.part(ref.session)}", ui.memory_text(ref.session))),
             ("Size", size),
             ("Type", ui.memory_text(ref.content_type)),
             (
@@ -117,6 +163,7 @@ def _facts(ref: Ref, window: Window | None) -> Element:
                 if ref.masked
                 else None,
             ),
+            ("Result", el("span", ref.id, class_="id")),
             ("SHA-256", el("code", ref.sha256)),
         )
     )
@@ -153,10 +200,125 @@ def _place(at: str) -> Element:
     return ui.link(f"/{ref}", at, class_="id", lines=lines)
 
 
+# --- finding ----------------------------------------------------------------------------------------
+
+
+def find(data: bytes, sought: str, *, current: int = 0) -> Found | None:
+    """Return the first MOST_HITS hits of a text, in any case; None if the data are not text."""
+    text = decode_text(data)
+    if text is None:
+        return None
+    starts = [0, *accumulate(len(line) + 1 for line in text.split("\n"))]
+
+    def hit_at(start: int, end: int) -> Hit:
+        line = bisect_right(starts, start)
+        return Hit(line, start - starts[line - 1], end - starts[line - 1])
+
+    matches = re.finditer(re.escape(sought), text, re.IGNORECASE)
+    hits = [hit_at(*match.span()) for match in islice(matches, MOST_HITS)]
+    listed = {hit.line for hit in hits[:HITS]}
+    around = {line + step for line in listed for step in (-1, 0, 1)}
+    total = len(starts) - 1 - text.endswith("\n")
+    lines = {line: text[starts[line - 1] : starts[line] - 1] for line in sorted(around) if 1 <= line <= total}
+    return Found(sought=sought, hits=hits, current=min(current, len(hits)), around=lines)
+
+
+def _ways(id_: str, window: Window | None, found: Found | None, first: int) -> Iterator[Element]:
+    """Yield the fields that find a text and go to a line, and what was found."""
+    if window is None or not window.lines:
+        return
+    label = "Find in this result"
+    field = el("input", type="search", name="q", value=found.sought if found else None, placeholder=label,
+               aria_label=label, required=True, maxlength=_MOST_SOUGHT, dir="auto")  # fmt: skip
+    number = el("input", type="number", name="at", min=1, max=window.total, inputmode="numeric", required=True)
+    yield el(
+        "div",
+        el("form", field, el("button", "Find"), method="get", action=f"/{id_}#content", role="search"),
+        el(
+            "form",
+            el("label", "Line ", number, class_="field"),
+            el("button", "Go"),
+            method="get",
+            action=f"/{id_}#content",
+        ),
+        class_="ways",
+    )
+    if first > window.total:
+        yield ui.note(f"There is no line {first:,}; the last one is {window.total:,}.")
+    if found:
+        yield el("p", *_hits_in_words(id_, found), class_="pager", role="status")
+
+
+def _hits_in_words(id_: str, found: Found) -> Iterator[Node]:
+    many, at = len(found.hits), found.current
+    if not many:
+        yield el("span", "Nothing in this result reads “", ui.memory_text(found.sought), "”.")
+        return
+    lines = plural(len({hit.line for hit in found.hits}), "line")
+    total = f"The first {many:,} hits" if many == MOST_HITS else plural(many, "hit")
+    yield el("span", f"Hit {at:,} of {many:,}" if at else f"{total} in {lines}")
+    if at > 1:
+        yield _to_hit(id_, found, at - 1, "Previous hit", "p")
+    if at < many:
+        yield _to_hit(id_, found, at + 1, "Next hit" if at else "First hit", "n")
+    if at:
+        yield ui.link(f"/{id_}#content", "All hits", q=found.sought)
+
+
+def _to_hit(id_: str, found: Found, hit: int, text: str, key: str) -> Element:
+    address = ui.address(f"/{id_}#content", q=found.sought, hit=hit)
+    return el("a", text, " ", el("code", key), href=address, data_key=key, aria_keyshortcuts=key)
+
+
+def _list_of_hits(id_: str, found: Found) -> Iterator[Element]:
+    """Yield the listed hits as lines, with the lines around them; the number of a line with hits leads to its first."""
+    if not found.hits:
+        return
+    first_hits = {hit.line: number for number, hit in reversed(list(enumerate(found.hits[:HITS], 1)))}
+    rows: list[Element] = []
+    for before, line in pairwise([0, *found.around]):
+        if line > before + 1 and rows:
+            rows.append(el("li", el("span", "⋯"), class_="gap"))
+        shown = _around_hit(line, found)
+        query = {"q": found.sought, "hit": first_hits[line]} if line in first_hits else {"at": line}
+        number = el("a", str(line), href=ui.address(f"/{id_}#content", **query))
+        code = el("code", _pieces(shown), dir="auto")
+        rows.append(el("li", number, code, class_=None if line in first_hits else "beside"))
+    yield el("ol", rows, class_="lines", tabindex="0", aria_label=f"Lines with hits, at most {HITS} hits")
+    if len(found.hits) > HITS:
+        yield el("p", f"These are the first {HITS}. The others follow with “Next hit”.")
+
+
+def _around_hit(number: int, found: Found) -> Line:
+    """Return a line of the list, cut around its first hit if it is long, with its hits."""
+    text = found.around[number]
+    spans = [(hit.start, hit.end) for hit in found.hits[:HITS] if hit.line == number]
+    begin = max(0, spans[0][0] - _SHOWN // 3) if spans and len(text) > _SHOWN else 0
+    end = begin + _SHOWN
+    cut = "…" if begin else ""
+    shown = f"{cut}{text[begin:end]}{'…' if len(text) > end else ''}"
+    moved = len(cut) - begin
+    hits = tuple((start + moved, min(stop, end) + moved, False) for start, stop in spans if start < end)
+    return Line(number, shown, hits=hits)
+
+
+def _with_hits(line: Line, found: Found | None) -> Line:
+    """Return a line of a window with the spans of its hits."""
+    if found is None:
+        return line
+    begin, end = max(0, found.current - _MARKED), line.char + len(line.text)
+    spans = tuple(
+        (max(hit.start, line.char) - line.char, min(hit.end, end) - line.char, number == found.current)
+        for number, hit in enumerate(found.hits[begin : found.current + _MARKED], begin + 1)
+        if hit.line == line.number and hit.start < end and hit.end > line.char
+    )
+    return Line(line.number, line.text, line.char, line.masked, spans)
+
+
 # --- its content ------------------------------------------------------------------------------------
 
 
-def _content(id_: str, window: Window | None, first: int, last: int) -> Iterator[Element]:
+def _content(id_: str, window: Window | None, first: int, last: int, found: Found | None) -> Iterator[Element]:
     if window is None:
         yield ui.note("These bytes are no text. Download them to look at them.")
         return
@@ -176,7 +338,7 @@ def _content(id_: str, window: Window | None, first: int, last: int) -> Iterator
     turn = list(_window_links(id_, window))
     yield el("p", label, class_="empty")
     yield from turn[:1] if window.before else []
-    listed = (_line(id_, line, marked=first <= line.number <= last) for line in window.lines)
+    listed = (_line(id_, _with_hits(line, found), marked=first <= line.number <= last) for line in window.lines)
     yield el("ol", listed, class_="lines", tabindex="0", aria_label=label)
     yield from turn
 
@@ -184,7 +346,7 @@ def _content(id_: str, window: Window | None, first: int, last: int) -> Iterator
 def _window_links(id_: str, window: Window) -> Iterator[Element]:
     """Yield links to the previous and the next window."""
     links = [
-        el("a", label, href=ui.address(f"/{id_}", **{"from": place[0], "char": place[1] or ""}))
+        el("a", label, href=ui.address(f"/{id_}#content", **{"from": place[0], "char": place[1] or ""}))
         for label, place in (("Previous lines", window.before), ("Next lines", window.after))
         if place
     ]
@@ -193,19 +355,23 @@ def _window_links(id_: str, window: Window) -> Iterator[Element]:
 
 
 def _line(id_: str, line: Line, *, marked: bool) -> Element:
-    number = ui.link(f"/{id_}", str(line.number), at=line.number)
+    number = ui.link(f"/{id_}#content", str(line.number), at=line.number)
     return el("li", number, el("code", _pieces(line), dir="auto"), class_="mark" if marked else None)
 
 
 def _pieces(line: Line) -> Iterator[Node]:
-    """Yield the text of a line, with its placeholders of masked secrets marked."""
-    place = 0
-    for start, end, kind in line.masked:
-        yield remove_hidden(line.text[place:start])
-        shown = remove_hidden(line.text[start:end])
-        yield el("span", shown, class_="masked", title=f"A secret was here: {kind}")
-        place = end
-    yield remove_hidden(line.text[place:])
+    """Yield the text of a line, with its hits and its placeholders of masked secrets marked."""
+    spans = [(start, end) for start, end, _ in (*line.masked, *line.hits)]
+    cuts = sorted({0, len(line.text), *(place for span in spans for place in span)})
+    for start, end in pairwise(cuts):
+        piece: Node = remove_hidden(line.text[start:end])
+        for first, last, kind in line.masked:
+            if first <= start < last:
+                piece = el("span", piece, class_="masked", title=f"A secret was here: {kind}")
+        for first, last, is_current in line.hits:
+            if first <= start < last:
+                piece = el("mark", piece, class_="current" if is_current else None)
+        yield piece
 
 
 # --- windows ----------------------------------------------------------------------------------------

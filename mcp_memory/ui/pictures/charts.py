@@ -233,7 +233,7 @@ def facts(facts: Sequence[Fact], *, now: datetime, as_of: datetime | None) -> El
 
     Facts that have ended, or begin after `as_of`, look different; `as_of` is a line through all bars.
     """
-    scale = _Scale([fact.valid_from for fact in facts], [fact.valid_to for fact in facts], now, as_of)
+    scale = _Scale(*extent(facts, now), as_of)
     return el(
         "ul",
         el("li", scale.axis()) if facts else None,
@@ -243,33 +243,36 @@ def facts(facts: Sequence[Fact], *, now: datetime, as_of: datetime | None) -> El
     )
 
 
+def extent(facts: Sequence[Fact], now: datetime) -> tuple[datetime, datetime]:
+    """Return the moments at the ends of the scale of some facts: the first start, and the last end or now."""
+    every = [now, *(at for fact in facts for at in (fact.valid_from, fact.valid_to) if at is not None)]
+    return min(every), max(every)
+
+
 def _row(fact: Fact, scale: _Scale, now: datetime, as_of: datetime | None) -> Iterator[Element]:
     at = as_of or now
     holds = fact.valid_from <= at and (fact.valid_to is None or fact.valid_to > at)
     yield line(
-        link(f"/{fact.atom}", fact.atom, class_="id"),
-        el("span", relation_words(fact.relation), " ", el("strong", remove_hidden(fact.value)), dir="auto"),
+        link(f"/{fact.atom}", relation_words(fact.relation), " ", el("strong", remove_hidden(fact.value), dir="auto")),
         moment(fact.valid_from, day=True),
         ["– ", moment(fact.valid_to, day=True)] if fact.valid_to else None,
-        badge("holds" if holds else "does not hold", "ok" if holds else ""),
+        None if holds else badge("no longer true" if fact.valid_from <= at else "not yet true"),
         name_of_source(fact.source),
     )
     yield scale.bar(fact, "bar" if holds else "bar ended")
 
 
 class _Scale:
-    """The time scale from the first start to the last moment, as percentages of the width."""
+    """The time scale between two moments, as percentages of the width."""
 
-    def __init__(self, begun: Sequence[datetime], ended: Sequence[datetime | None], now: datetime,
-                 as_of: datetime | None) -> None:  # fmt: skip
-        every = [*begun, *filter(None, ended), now, *filter(None, [as_of])]
-        self.first, self.last = min(every), max(every)
+    def __init__(self, first: datetime, last: datetime, as_of: datetime | None) -> None:
+        self.first, self.last = first, last
         self.as_of = as_of
-        self.now = now
 
     def place(self, at: datetime) -> float:
         whole = (self.last - self.first).total_seconds()
-        return round(100 * (at - self.first).total_seconds() / whole, 2) if whole else 0.0
+        place = 100 * (at - self.first).total_seconds() / whole if whole else 0.0
+        return round(min(100.0, max(0.0, place)), 2)
 
     def bar(self, fact: Fact, looks: str) -> Element:
         begun, ended = self.place(fact.valid_from), self.place(max(fact.valid_to or self.last, fact.valid_from))

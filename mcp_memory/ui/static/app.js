@@ -54,7 +54,7 @@ const heard = {
 
 // --- the host ---------------------------------------------------------------------------------------
 
-const host = { context: {}, tools: false, what: undefined };
+const host = { context: {}, tools: false, messages: false, what: undefined };
 
 function adopt(changed) {
   const context = Object.assign(host.context, changed);
@@ -133,7 +133,7 @@ function show(nodes) {
   view.removeAttribute("aria-busy");
   part("back").hidden = past.length === 0;
   const path = here?.split("?")[0];
-  for (const entry of document.querySelectorAll(".frame nav a")) {
+  for (const entry of document.querySelectorAll(".bar nav a")) {
     if (entry.getAttribute("href") === path) entry.setAttribute("aria-current", "page");
     else entry.removeAttribute("aria-current");
   }
@@ -170,12 +170,45 @@ function goBack() {
 
 // A frame may be forbidden to submit forms, and then says nothing: so buttons and Enter are heard themselves.
 function submit(form, button) {
+  if (form.dataset.message) return handOver(form);
   if ((form.getAttribute("method") ?? "get").toLowerCase() !== "get") return;
   const given = new FormData(form);
   if (button?.name) given.append(button.name, button.value);
   const query = new URLSearchParams([...given].filter(([, value]) => value !== ""));
   const [path, place] = resolve(form.getAttribute("action") ?? "").split("#", 2);
   open(`${path.split("?")[0]}?${query}${place ? `#${place}` : ""}`);
+}
+
+// Hands a correction to the conversation, whose agent makes it; where the host takes no messages, the reader copies it.
+async function handOver(form) {
+  const text = form.dataset.message + (form.elements.text?.value.trim() ?? "");
+  const done = document.createElement("div");
+  const line = document.createElement("p");
+  line.setAttribute("role", "status");
+  done.append(line);
+  if (await sent(text)) {
+    line.textContent = view.dataset.sent;
+  } else {
+    const words = document.createElement("textarea");
+    words.readOnly = true;
+    words.rows = 4;
+    words.value = text;
+    words.setAttribute("aria-label", view.dataset.copy);
+    done.append(words);
+    line.textContent = await copied(text) ? view.dataset.copied : view.dataset.copy;
+  }
+  form.parentElement.replaceChildren(done);
+  done.querySelector("textarea")?.select();
+}
+
+async function sent(text) {
+  if (!host.messages) return false;
+  const message = { role: "user", content: [{ type: "text", text }] };
+  return ask("ui/message", message).then(({ isError }) => !isError, () => false);
+}
+
+async function copied(text) {
+  return Promise.resolve(navigator.clipboard?.writeText(text) ?? Promise.reject()).then(() => true, () => false);
 }
 
 // --- the reader -------------------------------------------------------------------------------------
@@ -246,6 +279,7 @@ ask("ui/initialize", {
   appCapabilities: { availableDisplayModes: ["inline", "fullscreen"] },
 }).then(({ hostCapabilities, hostContext }) => {
   host.tools = Boolean(hostCapabilities?.serverTools);
+  host.messages = Boolean(hostCapabilities?.message);
   adopt(hostContext ?? {});
   post({ method: "ui/notifications/initialized", params: {} });
   host.isOpen = true;

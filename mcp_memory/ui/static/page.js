@@ -167,6 +167,8 @@ function restore({ focus, link, open, boxes }) {
   (same ?? places[focus])?.focus({ preventScroll: true });
 }
 
+if (main.querySelector("[data-map]")) import("./map.js");
+
 // A browser has six connections to a server for all of its pages: those in the background give theirs back.
 if (!here.startsWith("/do/") && !QUIET.includes(here)) {
   addEventListener("focusout", () => isStale && later());

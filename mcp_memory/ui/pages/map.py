@@ -1,0 +1,181 @@
+"""The map: the names and topics of a memory as a picture over time, and as a table.
+
+`?day=` is a day as the slider counts them, from 1 January of the year 1; `?from=` the first row of the table. Without
+scripts the slider is a form that loads the page, and the picture shows the largest names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+from typing import Any
+
+import anyio.to_thread
+
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.text import plural
+from mcp_memory.service.memory import Memory
+from mcp_memory.ui import components as ui
+from mcp_memory.ui.components import Page, View
+from mcp_memory.ui.elements import Element, el
+from mcp_memory.ui.pictures.map import MOST_DRAWN, Map, Spot, as_json, count_of, laid_out, legend, picture
+from mcp_memory.ui.times import day_of, day_text
+
+MOST = 2_000
+"""Names and topics on the map."""
+_ROWS = 50
+_BARS = 72
+_BAR_HEIGHT = 28
+_DAYS = 120  # the slider moves by days if the memory is not older, else by weeks
+_NONE = "No statement names anybody yet. Names are read from what you say in conversations, in the background."
+_KEYS = "Zoom with + and −, move with the arrow keys, 0 shows all. Tab goes from name to name."
+
+
+async def memory_map(view: View) -> Page:
+    """Show the map on a day, today by default."""
+    given = await view.memory.entity_map(limit=MOST)
+    if not given.nodes:
+        return Page(title="Map", here="map", body=ui.body(ui.empty(_NONE)))
+    drawn = await anyio.to_thread.run_sync(laid_out, given)
+    today = day_of(datetime.now(UTC))
+    first = min(spot.begun for spot in drawn.spots)
+    day = _day(view, first, today)
+    shown = sorted((spot for spot in drawn.spots if spot.is_on(day)), key=lambda spot: (-spot.radius, spot.name))
+    lines = sum(line.is_on(day) for line in drawn.lines)
+    return Page(
+        title="Map",
+        here="map",
+        body=ui.body(
+            el("p", _lead(shown, lines, day, today), class_="lead"),
+            ui.note(f"These are the {MOST:,} with the most statements, of {given.total:,}.")
+            if given.total > len(given.nodes)
+            else None,
+            _slider(drawn, first, today, day),
+            _picture(drawn, day, shown),
+            _table(view, shown, day, today),
+        ),
+    )
+
+
+async def map_data(memory: Memory) -> dict[str, Any]:
+    """Return the whole map for `static/map.js`."""
+    given = await memory.entity_map(limit=MOST)
+    return await anyio.to_thread.run_sync(lambda: as_json(laid_out(given)))
+
+
+def _day(view: View, first: date, today: date) -> date:
+    asked = view.query.get("day")
+    if not asked:
+        return today
+    try:
+        return min(today, max(first, date.fromordinal(int(asked))))
+    except (ValueError, OverflowError):
+        raise InvalidInput("day is a number of days, as the slider counts them.") from None
+
+
+def _lead(shown: Sequence[Spot], lines: int, day: date, today: date) -> str:
+    topics = sum(spot.node.topic is not None for spot in shown)
+    names = plural(len(shown) - topics, "name")
+    what = f"{names} and {plural(topics, 'topic')}" if topics else names
+    joined = f"{plural(lines, 'pair is', 'pairs are')} mentioned together" if lines else "none are mentioned together"
+    when = "" if day == today else f" on {day_text(day)}"
+    return f"{what}{when}; {joined}."
+
+
+def _slider(drawn: Map, first: date, today: date, day: date) -> Element | None:
+    days = (today - first).days
+    if days < 1:
+        return None
+    step = 1 if days <= _DAYS else 7
+    last = today.toordinal()
+    least = last - -(-days // step) * step
+    field = el("input", type="range", name="day", min=least, max=last, step=step, value=day.toordinal(),
+               aria_label="Day")  # fmt: skip
+    return el(
+        "form",
+        _bars(drawn, least, last),
+        field,
+        el("output", day_text(day), data_today=day_text(today)),
+        el("button", "Show"),
+        ui.link("/map", "Back to today") if day != today else None,
+        method="get",
+        action="/map",
+        class_="map-time",
+    )
+
+
+def _bars(drawn: Map, least: int, last: int) -> Element:
+    """Return bars above the slider: how many names were new."""
+    counts = [0] * _BARS
+    for spot in drawn.spots:
+        counts[min(len(counts) - 1, (spot.begun.toordinal() - least) * len(counts) // (last - least + 1))] += 1
+    width, most = 100 / len(counts), max(counts)
+    bars = (
+        el("rect", x=f"{at * width + width * 0.15:.4g}%", width=f"{width * 0.7:.3g}%", rx=1,
+           y=f"{_BAR_HEIGHT * (1 - count / most):.3g}", height=f"{_BAR_HEIGHT * count / most:.3g}")
+        for at, count in enumerate(counts) if count
+    )  # fmt: skip
+    return el("svg", bars, width="100%", height=_BAR_HEIGHT, aria_hidden="true")
+
+
+def _picture(drawn: Map, day: date, shown: Sequence[Spot]) -> Element:
+    notes = [
+        "The larger a spot, the more statements mention it; lines join what one statement mentions together.",
+        " A ring marks what is new this week." if any(spot.is_new(day) for spot in shown) else None,
+        " Squares are topics." if any(spot.node.topic for spot in shown) else None,
+        el("span", f" The {MOST_DRAWN} largest are drawn.", class_="without-script")
+        if len(shown) > MOST_DRAWN
+        else None,
+    ]
+    buttons = (
+        el("button", sign, type="button", data_zoom=what, title=name, aria_label=name, hidden=True)
+        for sign, what, name in (("+", "in", "Zoom in"), ("−", "out", "Zoom out"), ("All", "all", "Show all"))
+    )
+    return el(
+        "figure",
+        el("a", "Skip the picture: the same as a table", href="#names", class_="skip-picture"),
+        el(
+            "div",
+            picture(drawn, day, label="Names that are mentioned together"),
+            class_="picture",
+            tabindex="0",
+            role="region",
+            aria_label=f"Map. {_KEYS}",
+        ),
+        el("div", buttons, class_="map-zoom"),
+        el("figcaption", legend(drawn, day), notes),
+        el("a", "As data", href="/map.json", hidden=True),
+        class_="map",
+        data_map=True,
+    )
+
+
+def _table(view: View, shown: Sequence[Spot], day: date, today: date) -> Element:
+    start = view.query.get("from", "")
+    begin = int(start) if start.isascii() and start.isdecimal() and len(start) < 7 else 0
+    page = shown[begin : begin + _ROWS]
+    head = ("Name", "Statements", "First", "Last")
+    lines = (
+        (
+            ui.link(spot.address, ui.memory_text(spot.name)),
+            count_of(spot.node),
+            ui.moment(spot.node.first, day=True),
+            ui.moment(spot.node.last, day=True),
+        )
+        for spot in page
+    )
+    asked = None if day == today else day.toordinal()
+    links = [
+        el("a", text, href=ui.address("/map", **{"day": asked, "from": place or None}))
+        for text, place, is_there in (
+            ("Previous names", max(0, begin - _ROWS), begin > 0),
+            ("More names", begin + _ROWS, begin + _ROWS < len(shown)),
+        )
+        if is_there
+    ]
+    return ui.section(
+        "Names",
+        ui.table("Names and topics, those with the most statements first", head, lines),
+        el("p", links, class_="pager") if links else None,
+        id="names",
+    )

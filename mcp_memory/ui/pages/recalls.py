@@ -1,0 +1,297 @@
+"""What agents got: the recalls with their questions, and for each what was given and left out, with feedback on it.
+
+The log of recalls has no questions by default. If the conversation is recorded, the question is found among its turns.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from mcp_memory.core.errors import NotFound
+from mcp_memory.core.text import one_line, plural, remove_hidden
+from mcp_memory.core.types import Atom, Record, Turn
+from mcp_memory.ui import components as ui
+from mcp_memory.ui.components import Page, View
+from mcp_memory.ui.elements import Element, Node, el
+
+if TYPE_CHECKING:
+    from mcp_memory.longterm.recall.asked import Asked
+    from mcp_memory.longterm.recall.blocks import RowVerdict
+    from mcp_memory.store.values import Feedback, FeedbackVerdict, RecallEntry
+
+_PAGE = 25
+_QUESTION, _LINE = 160, 300  # characters
+_LEFT_OUT = 8
+_UNASKED: Mapping[str, str] = {
+    "recall": "An agent asked",
+    "prompt": "Before a message of yours",
+    "start": "At the start of a conversation",
+}
+"""What is shown of a recall whose question is not known."""
+_SAID: Mapping[FeedbackVerdict, str] = {"helpful": "Helpful", "wrong": "Wrong here"}
+
+
+async def recalls(view: View) -> Page:
+    """List the recalls, the newest first, filtered by words of their questions and by the program that asked."""
+    memory, query = view.memory, view.query
+    text, client, cursor = query.get("q", ""), query.get("client", ""), query.get("cursor", "")
+    before = int(cursor) if cursor.isascii() and cursor.isdigit() and len(cursor) < 19 else None
+    entries = await memory.recalls(text=text, client=client or None, before=before, limit=_PAGE + 1)
+    shown, clients = entries[:_PAGE], await memory.recall_clients()
+    asked = await memory.asked_by(shown)
+    own = _own_line(shown)
+    rows = await _rows_of(view, list(own.values()))
+    titles = await memory.titles([entry.session for entry in shown])
+    is_filtered = bool(text or client or before)
+    nothing = "No question had these words." if is_filtered else "No agent has asked this memory for anything yet."
+    return Page(
+        title="What your agents got",
+        here="live",
+        body=ui.body(
+            el("p", "Each time a program asked this memory: its question, and what it was given. ",
+               ui.link("/activity", "Everything that happened"), class_="lead"),
+            _filters(text, client, clients) if shown or is_filtered else None,
+            ui.rows(
+                _recall_row(entry, question, rows.text(own.get(entry.id, "")), _talk_link(entry, titles))
+                for entry, question in zip(shown, asked, strict=True)
+            )
+            if shown
+            else ui.empty(nothing),
+            ui.pager("/live", str(shown[-1].id) if len(entries) > _PAGE else None, "Earlier", q=text, client=client),
+            _connected(await memory.connected()) if view.is_owner and not is_filtered else None,
+        ),
+    )  # fmt: skip
+
+
+def _filters(text: str, client: str, clients: Sequence[str]) -> Element:
+    options = [("", "any"), *((name, remove_hidden(name)) for name in clients)]
+    return el(
+        "form",
+        ui.input_field("Words of the question", "q", text, kind="search"),
+        ui.choice("Program", "client", options, client) if len(clients) > 1 else None,
+        el("button", "Find"),
+        method="get",
+        action="/live",
+        role="search",
+        aria_label="Recalls",
+    )
+
+
+def _own_line(entries: Sequence[RecallEntry]) -> dict[int, str]:
+    """Return for each recall the first row that no other of these recalls got, by the number of the recall."""
+    times = Counter(id for entry in entries for id in entry.ids)
+    own = {entry.id: next((id for id in entry.ids if times[id] == 1), None) for entry in entries}
+    return {number: id for number, id in own.items() if id is not None}
+
+
+def _recall_row(entry: RecallEntry, asked: Asked | None, line: str | None, talk: Element | None) -> Element:
+    return ui.dated_row(
+        [
+            el("p", ui.link(f"/recall/{entry.id}", _question(entry, asked)), class_="said"),
+            el("p", ui.memory_text(one_line(line, _QUESTION))) if line else None,
+        ],
+        ui.memory_text(entry.client) if entry.client else None,
+        plural(len(entry.ids), "line"),
+        talk,
+        when=ui.moment(entry.at),
+    )
+
+
+def _question(entry: RecallEntry, asked: Asked | None) -> Sequence[Node]:
+    if asked is None:
+        return [_UNASKED[entry.how]]
+    words = ui.memory_text(one_line(asked.text, _QUESTION))
+    return [f"{_UNASKED[entry.how]}, after “", words, "”"] if asked.is_before else [words]
+
+
+def _connected(processes: Sequence[dict[str, Any]]) -> Element | None:
+    if not processes:
+        return None
+    names = (el("li", ui.memory_text(_name(process))) for process in processes)
+    return ui.section("Connected now", el("ul", names, class_="names"))
+
+
+def _name(process: dict[str, Any]) -> str:
+    clients = ", ".join(process["clients"])
+    return f"{process['what']} · {clients}" if clients else str(process["what"])
+
+
+# --- a recall ---------------------------------------------------------------------------------------
+async def recall(view: View) -> Page:
+    """Show what an agent got, and what was left out. Raises NotFound for a recall that is not in the log."""
+    memory, entry = view.memory, await view.memory.recall_entry(int(view.parts["number"]))
+    (asked,) = await memory.asked_by([entry])
+    rows = await _rows_of(view, entry.ids)
+    titles = await memory.titles([entry.session])
+    said = _latest(await memory.feedback_on(recall=entry.id))
+    always = await _always_given(view) if entry.how != "prompt" else frozenset[str]()
+    is_known = asked is not None and not asked.is_before
+    given = [id for id in entry.ids if id not in always]
+    return Page(
+        title=one_line(remove_hidden(asked.text), _QUESTION) if asked and is_known else _UNASKED[entry.how],
+        here="live",
+        body=ui.body(
+            ui.line(
+                ui.moment(entry.at),
+                ui.memory_text(entry.client) if entry.client else None,
+                _talk_link(entry, titles),
+                plural(entry.tokens, "token") if entry.tokens else None,
+            ),
+            _unknown_question(entry, asked, is_recorded=entry.session in titles),
+            _given("It got", [_given_row(view, entry, id, rows, said.get(id)) for id in given]),
+            _given(
+                "It got, as every agent does",
+                [_given_row(view, entry, id, rows, said.get(id), is_always=True) for id in entry.ids if id in always],
+                beside=ui.link("/persona", "The page about you"),
+            ),
+            await _left_out(view, asked.text, entry) if asked and is_known else None,
+        ),
+    )
+
+
+async def _always_given(view: View) -> frozenset[str]:
+    """Return the ids of the statements on the page about the user, which is given whatever was asked."""
+    return frozenset(atom.id for line in await view.memory.persona_lines() for atom in line.atoms)
+
+
+def _talk_link(entry: RecallEntry, titles: Mapping[str, str]) -> Element | None:
+    title = titles.get(entry.session)
+    return ui.link(f"/session/{ui.part(entry.session)}", ui.memory_text(title)) if title else None
+
+
+def _unknown_question(entry: RecallEntry, asked: Asked | None, *, is_recorded: bool) -> Element | None:
+    """Return why the question is not shown, or what the user had said before it; None if it is shown, or was none."""
+    if asked is not None and asked.is_before:
+        said = ui.link(f"/{asked.turn}", ui.memory_text(one_line(asked.text, _LINE)))
+        words = el("figure", el("blockquote", said), class_="quote")
+        return ui.section(None, el("p", "The agent worded its own question, which was not kept. You had said:"), words)
+    if asked is not None or entry.how == "start" or not entry.words:
+        return None
+    why = "is none of your messages" if is_recorded else "is not here, because its conversation is not recorded"
+    return ui.note(f"The question {why}, and the log keeps no questions unless log_contents is set.")
+
+
+def _given(title: str, lines: Sequence[Node], *, beside: Element | None = None) -> Element | None:
+    return ui.section(title, ui.rows(lines), beside=beside) if lines else None
+
+
+def _given_row(
+    view: View, entry: RecallEntry, id: str, rows: _Rows, said: Feedback | None, *, is_always: bool = False
+) -> Element:
+    text = rows.text(id)
+    if text is None:
+        return el("p", ui.link(f"/{id}", "This was forgotten since."), class_="said")
+    atom = rows.atoms.get(id)
+    return el(
+        "div",
+        el("p", ui.link(f"/{id}", ui.memory_text(one_line(text, _LINE))), class_="said"),
+        el(
+            "div",
+            *rows.about(id),
+            ui.badge(_SAID[said.verdict], "ok" if said.verdict == "helpful" else "warn") if said else None,
+            _undo(view, said, f"/recall/{entry.id}") if said else None,
+            *([] if said or is_always or not entry.words or id[0] not in "at" else _buttons(view, entry, id)),
+            ui.link(f"/{id}#correct", "No longer true")
+            if atom is not None and atom.valid_to is None and view.may("write")
+            else None,
+            class_="line say",
+        ),
+        class_="statement ended" if atom is not None and atom.valid_to else "statement",
+    )
+
+
+def _buttons(view: View, entry: RecallEntry, id: str) -> Iterator[Element | None]:
+    for verdict, words in _SAID.items():
+        yield ui.action(
+            view, "feedback", words, recall=entry.id, target=id, verdict=verdict, back=f"/recall/{entry.id}"
+        )
+
+
+def _undo(view: View, said: Feedback, back: str) -> Element | None:
+    return ui.action(view, "undo_feedback", "Undo", id=said.id, back=back)
+
+
+def _latest(given: Iterable[Feedback]) -> dict[str, Feedback]:
+    """Return the latest feedback on each row, of feedback that is newest first."""
+    latest: dict[str, Feedback] = {}
+    for feedback in given:
+        latest.setdefault(feedback.target, feedback)
+    return latest
+
+
+async def _left_out(view: View, question: str, entry: RecallEntry) -> Element | None:
+    """Return the rows nearest to a question that it would not bring now, each with the reason."""
+    explained = await view.memory.explain_recall(question)
+    others = [row for row in explained.verdicts if not row.brought and row.id not in entry.ids][:_LEFT_OUT]
+    if not others:
+        return None
+    return ui.section("Left out, as the memory is now", ui.rows(map(_left_out_row, others)),
+                      beside=ui.link("/search", "Ask again", q=question, **{"in": "recall"}))  # fmt: skip
+
+
+def _left_out_row(verdict: RowVerdict) -> list[Node]:
+    return [
+        el("p", ui.link(f"/{verdict.id}", ui.memory_text(verdict.text)), class_="said"),
+        ui.line(el("span", f"It {verdict.why}.")),
+    ]
+
+
+# --- the rows that were given -----------------------------------------------------------------------
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rows:
+    """The statements, messages and tool results of a page, by id."""
+
+    atoms: Mapping[str, Atom] = field(default_factory=dict[str, Atom])
+    turns: Mapping[str, Turn] = field(default_factory=dict[str, Turn])
+    results: Mapping[str, Record] = field(default_factory=dict[str, Record])
+
+    def text(self, id: str) -> str | None:
+        """Return the words of a row, None for one that was forgotten."""
+        if atom := self.atoms.get(id):
+            return atom.text
+        if turn := self.turns.get(id):
+            return turn.content
+        result = self.results.get(id)
+        return f"{result.tool_call}: {result.summary}" if result and not result.forgotten else None
+
+    def about(self, id: str) -> list[Node | None]:
+        """Return when a row was said, and by whom."""
+        if atom := self.atoms.get(id):
+            ended = ui.ENDED if atom.valid_to else None
+            return [ui.moment(atom.valid_from, day=True), ui.name_of_source(atom.source), ended]
+        if turn := self.turns.get(id):
+            return [ui.moment(turn.said_at, day=True), ui.speaker(turn)]
+        return [ui.moment(self.results[id].timestamp, day=True), "tool result"]
+
+
+async def _rows_of(view: View, ids: Sequence[str]) -> _Rows:
+    memory = view.memory
+    atoms = await memory.statements_by_id([id for id in ids if id[0] == "a"])
+    turns = await memory.turns([id for id in ids if id[0] == "t"])
+    results = {id: made for id in ids if id[0] == "r" for made in await memory.records(ref=id, limit=1)}
+    return _Rows(atoms={atom.id: atom for atom in atoms}, turns={turn.id: turn for turn in turns}, results=results)
+
+
+# --- on the page of a statement or a message --------------------------------------------------------
+async def feedback_part(view: View, id: str) -> Element | None:
+    """Return what was said of a row as an answer, and for which questions; None if nothing was."""
+    given = await view.memory.feedback_on(target=id)
+    return ui.section("As an answer", ui.rows([await _feedback_row(view, said) for said in given])) if given else None
+
+
+async def _feedback_row(view: View, said: Feedback) -> Element:
+    question: Node = "A question that is not in the log any more"
+    if said.recall is not None:
+        try:
+            entry = await view.memory.recall_entry(said.recall)
+            (asked,) = await view.memory.asked_by([entry])
+            question = ui.link(f"/recall/{entry.id}", _question(entry, asked))
+        except NotFound:
+            pass
+    badge = ui.badge(_SAID[said.verdict], "ok" if said.verdict == "helpful" else "warn")
+    return ui.dated_row(
+        el("p", question), badge, _undo(view, said, f"/{said.target}"), when=ui.moment(said.at, day=True)
+    )
