@@ -151,7 +151,7 @@ def newest_mentions(tx: Transaction, *, limit: int) -> list[tuple[int, int, int,
         "SELECT m.atom, m.entity, r.valid_from, r.valid_to FROM mention m CROSS JOIN atom r ON r.space = m.space"
         f" AND r.id = m.atom WHERE m.space = :space AND r.tombstone IS NULL AND {quarantine_rows.PASSES}"
         " AND m.entity <> ? ORDER BY m.atom DESC, m.entity LIMIT ?",
-        *(_entity(tx, _USER) or 0, limit),
+        *(number_of(tx, _USER) or 0, limit),
     )
 
 
