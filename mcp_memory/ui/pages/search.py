@@ -10,10 +10,11 @@ from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line, plural, remove_hidden
 from mcp_memory.core.types import ATTRIBUTION, FoundLayer, Hit, Known, Role, Source
 from mcp_memory.language.snippet import matches
+from mcp_memory.longterm.search.find import PERSONA
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, Node, el
-from mcp_memory.ui.markdown import inline
+from mcp_memory.ui.markdown import for_people, inline
 from mcp_memory.ui.pages.item import CHANGED_LATER
 from mcp_memory.ui.pages.memory import KINDS
 from mcp_memory.ui.pictures import charts
@@ -146,12 +147,13 @@ def _filters(parameters: Mapping[str, str], *names: str) -> dict[str, Any]:
 
 
 def _hit(hit: Hit) -> list[Node]:
-    text = ui.mark_spans(hit.text, hit.marks)
+    text = ui.mark_spans(*(for_people(hit.text, hit.marks) if hit.layer == "page" else (hit.text, hit.marks)))
+    title = "About you" if hit.layer == "page" and hit.id == PERSONA else hit.title
     shown: Node = el("p", ui.link(_address(hit), text), class_="said", dir="auto")
     if hit.layer == "result":
         shown = el("pre", el("code", text), tabindex="0")
     return [
-        el("p", ui.link(_address(hit), ui.memory_text(hit.title)), class_="said") if hit.title else "",
+        el("p", ui.link(_address(hit), ui.memory_text(title)), class_="said") if title else "",
         shown,
         ui.line(
             ui.badge(_LAYER_NAMES[hit.layer], "kind"),
