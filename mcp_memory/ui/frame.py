@@ -19,7 +19,6 @@ PLACES = (
     ("today", "Today", "/"),
     ("memory", "Memory", "/memory"),
     ("people", "People", "/people"),
-    ("map", "Map", "/map"),
     ("conversations", "Conversations", "/conversations"),
     ("map", "Map", "/map"),
     ("live", "Agents", "/live"),
