@@ -100,7 +100,7 @@ async def fill(home: Path, names: int) -> None:
 def _write(memory: Memory, new: Sequence[NewAtom]) -> None:
     def add_all(tx: Transaction) -> None:
         for atom in new:
-            atom_rows.add(tx, atom, now=atom.valid_from)
+            atom_rows.add(tx, atom, now=datetime.now(UTC))
 
     store = memory._parts.store  # pyright: ignore[reportPrivateUsage]
     store.write(memory.space, add_all)

@@ -41,10 +41,6 @@ async def recalls(view: View) -> Page:
     before = int(cursor) if cursor.isascii() and cursor.isdigit() and len(cursor) < 19 else None
     entries = await memory.recalls(text=text, client=client or None, before=before, limit=_PAGE + 1)
     shown, clients = entries[:_PAGE], await memory.recall_clients()
-    asked = await memory.asked_by(shown)
-    own = _own_line(shown)
-    rows = await _rows_of(view, list(own.values()))
-    titles = await memory.titles([entry.session for entry in shown])
     is_filtered = bool(text or client or before)
     nothing = "No question had these words." if is_filtered else "No agent has asked this memory for anything yet."
     return Page(
@@ -54,16 +50,23 @@ async def recalls(view: View) -> Page:
             el("p", "Each time a program asked this memory: its question, and what it was given. ",
                ui.link("/activity", "Everything that happened"), class_="lead"),
             _filters(text, client, clients) if shown or is_filtered else None,
-            ui.rows(
-                _recall_row(entry, question, rows.text(own.get(entry.id, "")), _talk_link(entry, titles))
-                for entry, question in zip(shown, asked, strict=True)
-            )
-            if shown
-            else ui.empty(nothing),
+            await recall_rows(view, shown) if shown else ui.empty(nothing),
             ui.pager("/live", str(shown[-1].id) if len(entries) > _PAGE else None, "Earlier", q=text, client=client),
             _connected(await memory.connected()) if view.is_owner and not is_filtered else None,
         ),
     )  # fmt: skip
+
+
+async def recall_rows(view: View, entries: Sequence[RecallEntry]) -> Element:
+    """Return recalls as a list: the question of each, and the first line that no other of them got."""
+    asked = await view.memory.asked_by(entries)
+    own = _own_line(entries)
+    rows = await _rows_of(view, list(own.values()))
+    titles = await view.memory.titles([entry.session for entry in entries])
+    return ui.rows(
+        _recall_row(entry, question, rows.text(own.get(entry.id, "")), _talk_link(entry, titles))
+        for entry, question in zip(entries, asked, strict=True)
+    )
 
 
 def _filters(text: str, client: str, clients: Sequence[str]) -> Element:
