@@ -29,13 +29,14 @@ Box = tuple[float, float, float]
 
 _FIRST = 16  # nodes of the first level
 _STEPS = 28  # of a level
+_MORE_STEPS = 2_000  # of the last level, divided by the number of nodes
 _EXACT = 160  # nodes whose repulsion is computed pair by pair
 _CELLS = 48  # of the grid in each direction
-_GRAVITY = (0.12, 0.35)  # along both axes: maps are wider than high
+_GRAVITY = (0.14, 0.32)  # along both axes: maps are wider than high
 _ALONE = 2.2  # how much stronger it is for nodes without links
 _WIDTH, _HEIGHT = 1000.0, 620.0  # pixels that many nodes fill
 _ROOMY = 108.0  # pixels between neighbours if there are few nodes
-_ROUNDS = 50  # of moving boxes apart
+_ROUNDS, _MOVES = 3, 20  # in which boxes are moved apart, and of those found near each other in each
 _REACH = 1.4  # times their size, within which boxes may come to overlap
 
 
@@ -58,7 +59,8 @@ def place(keys: tuple[str, ...], boxes: tuple[Box, ...], links: tuple[Link, ...]
     while placed < count:
         _begin(places, range(placed, level), keys, older)
         inside = (pairs < level).all(axis=1)
-        _relax(places[:level], pairs[inside], pulls[inside])
+        steps = _STEPS + (_MORE_STEPS // count if level == count else 0)
+        _relax(places[:level], pairs[inside], pulls[inside], steps)
         placed, level = level, min(count, 2 * level)
     _spread(places)
     _move_apart(places, np.array(boxes))
@@ -74,7 +76,7 @@ def _begin(places: Floats, new: range, keys: Sequence[str], older: Sequence[Sequ
         places[at] = places[older[at]].mean(axis=0) + 0.5 * turned if older[at] else edge * turned
 
 
-def _relax(places: Floats, pairs: Integers, pulls: Floats) -> None:
+def _relax(places: Floats, pairs: Integers, pulls: Floats, steps: int) -> None:
     """Move nodes by their forces, less far with each step.
 
     As in ForceAtlas2 (Jacomy and others, 2014), nodes push each other by their degrees over the distance, and a link
@@ -85,7 +87,7 @@ def _relax(places: Floats, pairs: Integers, pulls: Floats) -> None:
     masses = 1.0 + degrees
     gravity = np.array(_GRAVITY) * np.where(degrees, 1.0, _ALONE)[:, None]
     heat = 0.1 * np.sqrt(count) + 0.5
-    for step in range(_STEPS):
+    for step in range(steps):
         forces = _push_exactly(places, masses) if count <= _EXACT else _push_by_grid(places, masses)
         apart = places[pairs[:, 1]] - places[pairs[:, 0]]
         pull = apart * pulls[:, None]
@@ -94,7 +96,7 @@ def _relax(places: Floats, pairs: Integers, pulls: Floats) -> None:
             forces[:, axis] += drawn / masses
         forces -= gravity * places
         length = np.sqrt((forces**2).sum(axis=1))
-        limit = heat * (1 - step / _STEPS)
+        limit = heat * (1 - step / steps)
         places += forces * (0.8 * limit / (limit + length))[:, None]
 
 
@@ -151,18 +153,24 @@ def _move_apart(places: Floats, boxes: Floats) -> None:
     half = np.stack([boxes[:, 0], (boxes[:, 1] + boxes[:, 2]) / 2], axis=1)
     lowered = (boxes[:, 2] - boxes[:, 1]) / 2
     places[:, 1] += lowered
-    first, second = _near(places, half)
-    reach, count = half[first] + half[second], len(places)
     for _ in range(_ROUNDS):
-        apart = places[second] - places[first]
-        square = (apart / reach) ** 2
-        distance = np.sqrt(np.sqrt((square**2).sum(axis=1))) + 1e-3
-        move = np.where(distance < 1, 0.4 * (1 / distance - 1), 0)[:, None] * apart
-        np.clip(move, -reach / 4, reach / 4, out=move)
-        for axis in (0, 1):
-            moved = np.bincount(second, move[:, axis], count) - np.bincount(first, move[:, axis], count)
-            places[:, axis] += moved
+        first, second = _near(places, half)
+        reach = half[first] + half[second]
+        for _ in range(_MOVES):
+            _move_pairs(places, first, second, reach)
     places[:, 1] -= lowered
+
+
+def _move_pairs(places: Floats, first: Integers, second: Integers, reach: Floats) -> None:
+    """Move the boxes of the pairs that overlap one step apart."""
+    apart = places[second] - places[first]
+    square = (apart / reach) ** 2
+    distance = np.sqrt(np.sqrt((square**2).sum(axis=1))) + 1e-3
+    move = np.where(distance < 1, 0.4 * (1 / distance - 1), 0)[:, None] * apart
+    np.clip(move, -reach / 4, reach / 4, out=move)
+    for axis in (0, 1):
+        there = np.bincount(second, move[:, axis], len(places))
+        places[:, axis] += there - np.bincount(first, move[:, axis], len(places))
 
 
 def _near(places: Floats, half: Floats) -> tuple[Integers, Integers]:
