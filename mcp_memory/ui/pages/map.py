@@ -7,7 +7,7 @@ scripts the slider is a form that loads the page, and the picture shows the larg
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, date, datetime
+from datetime import date
 from typing import Any
 
 import anyio.to_thread
@@ -37,7 +37,7 @@ async def memory_map(view: View) -> Page:
     if not given.nodes:
         return Page(title="Map", here="map", body=ui.body(ui.empty(_NONE)))
     drawn = await anyio.to_thread.run_sync(laid_out, given)
-    today = day_of(datetime.now(UTC))
+    today = day_of(view.memory.now())
     first = min(spot.begun for spot in drawn.spots)
     day = _day(view, first, today)
     shown = [drawn.spots[at] for at in drawn.on(day)]
