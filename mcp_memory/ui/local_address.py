@@ -1,9 +1,9 @@
 """Where `mcp-memory ui` serves, and who is signed in there: kept in the home, so that both outlast a restart.
 
-The file `ui.json` is readable by its owner alone. It has the port of the last run, a random path, the secret that signs
-keys and cookies, and the sign-ins that have not ended. Only one `mcp-memory ui` runs for a memory (`only_one`); a
-second one signs a key with the secret and opens the first. If the file cannot be written, everything ends with the
-process. If it cannot be read, it is replaced, and everybody is signed out.
+The file `ui.json` is readable by its owner alone. It has port and process of the last run, a random path, the secret
+that signs keys and cookies, and the sign-ins that have not ended. Only one `mcp-memory ui` runs for a memory
+(`only_one`); a second one signs a key with the secret and opens the first. If the file cannot be written, everything
+ends with the process. If it cannot be read, it is replaced, and everybody is signed out.
 """
 
 from __future__ import annotations
@@ -33,9 +33,13 @@ _PATH_BYTES, _SECRET_BYTES = 16, 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalAddress:
-    """The contents of the file. `port` is 0 before the first run; `sign_ins` have their end in seconds since 1970."""
+    """The contents of the file. `sign_ins` have their end in seconds since 1970.
+
+    `port` and `pid` are those of the last run, 0 before the first.
+    """
 
     port: int = 0
+    pid: int = 0
     base: str = field(default_factory=lambda: f"/{secrets.token_urlsafe(_PATH_BYTES)}")
     secret: bytes = field(default_factory=lambda: secrets.token_bytes(_SECRET_BYTES), repr=False)
     sign_ins: Mapping[str, float] = field(default_factory=dict[str, float])
@@ -66,6 +70,7 @@ class AddressFile:
         with self._lock:
             data = {
                 "port": self.address.port,
+                "pid": self.address.pid,
                 "base": self.address.base,
                 "secret": b64encode(self.address.secret).decode(),
                 "sign_ins": dict([*self.address.sign_ins.items()][-_MAX_SIGN_INS:]),
@@ -90,6 +95,7 @@ class AddressFile:
         with suppress(OSError):
             make_folder(self._path.parent / "run")
         with sole_holder(self._path.parent, self._path.stem) as is_only:
+            self.address = _read(self._path)  # another process may have written it meanwhile
             yield is_only
 
 
@@ -98,6 +104,7 @@ def _read(path: Path) -> LocalAddress:
         fields = json.loads(read_regular(path, _MAX_FILE_BYTES))
         return LocalAddress(
             port=int(fields["port"]),
+            pid=int(fields["pid"]),
             base=str(fields["base"]),
             secret=b64decode(fields["secret"]),
             sign_ins={str(id): float(until) for id, until in fields["sign_ins"].items()},
