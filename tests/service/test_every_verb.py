@@ -17,7 +17,7 @@ import pytest
 
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import McpMemoryError
-from mcp_memory.core.types import NewTurn
+from mcp_memory.core.types import MemoryMap, NewTurn
 from mcp_memory.longterm.statements import explicit_atom
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.service.portable.reading import open_export
@@ -87,6 +87,10 @@ WITHOUT_ANSWER = {
 Step = Callable[[Memory, SimpleNamespace], Any]
 
 
+async def maps(memory: Memory) -> list[MemoryMap]:
+    return [await memory.entity_map(), await memory.entity_map(about="user")]
+
+
 def called(verbs: str) -> list[tuple[str, Step]]:
     """Return the steps that call verbs with nothing."""
     return [(verb, lambda memory, _, verb=verb: getattr(memory, verb)()) for verb in verbs.split()]
@@ -133,7 +137,7 @@ JOURNEY: list[tuple[str, Step]] = [
     ("entities", lambda m, s: m.entities()),
     ("facts_about", lambda m, s: m.facts_about("user")),
     ("related_entities", lambda m, s: m.related_entities("user")),
-    *called("entity_map"),
+    ("entity_map", lambda m, s: maps(m)),
     ("lines_citing", lambda m, s: m.lines_citing("a1")),
     ("is_intact", lambda m, s: m.is_intact("t1")),
     *called("activity records"),

@@ -24,6 +24,7 @@ from mcp_memory.ui.components import Page
 from mcp_memory.ui.elements import html, text_of, tree
 from mcp_memory.ui.pages.map import map_data
 from mcp_memory.ui.pictures.map import MOST_DRAWN, Map, laid_out, neighbourhood
+from mcp_memory.ui.times import day_of
 from tests.ui.browsing import Browser
 from tests.ui.holding import at
 from tests.ui.shown import elements, links, text
@@ -97,7 +98,7 @@ async def test_a_large_memory_has_a_small_page_and_all_names_in_its_data(memory:
     while further := next((link for link in links(page) if f"from={len(named)}" in link), None):
         page = await at(memory, further)
         named |= {row[0] for row in rows(page)}
-    last = datetime.now(UTC).date().toordinal()
+    last = day_of(memory.now()).toordinal()
     assert named == {spot[0] for spot in data["spots"] if spot[-2] <= last and not 0 < spot[-1] <= last}
 
 

@@ -135,7 +135,7 @@ def _picture(drawn: Map, day: date, shown: Sequence[Spot]) -> Element:
     )
     return el(
         "figure",
-        el("a", "Skip the picture: the same as a table", href="#names", class_="skip-picture"),
+        el("a", "Skip the picture: the same as a table", href="#names", class_="skip"),
         el(
             "div",
             picture(drawn, day, label="Names that are mentioned together"),
