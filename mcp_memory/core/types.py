@@ -690,6 +690,8 @@ class FoundPage:
     """Whether the memory knows about the query: if "unlikely", nothing is close. None without a query."""
     period: tuple[datetime, datetime] | None = None
     """The time that the query names: its start and end (exclusive). A query of a time alone has only rows of it."""
+    filtered: bool = False
+    """Whether only rows of `period` were searched for."""
     note: str | None = None
 
 

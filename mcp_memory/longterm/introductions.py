@@ -7,7 +7,7 @@ comma or the beginning of the sentence. The relation is the user's own word ("si
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -65,15 +65,16 @@ def certain_names(sentence: str, *, language_of: str = "") -> list[str]:
     noun, only names with a title are certain.
     """
     text = language_of or sentence
-    has_capitals = _nouns_have_capitals(text)
+    languages = languages_of(_WORD.findall(text)) or ("en",)
+    has_capitals = not _NOUN_CAPITALS.isdisjoint(languages)
     names: dict[str, None] = {}
     for match in _pattern("NAME").finditer(sentence):
         is_sure = _pattern("TITLED").match(match[0]) is not None or (
             not has_capitals
             and not _OF_ANOTHER.match(sentence, match.end())
-            and (_INSIDE.search(sentence, 0, match.start()) is not None or _is_sure_at_start(match, text))
+            and (_INSIDE.search(sentence, 0, match.start()) is not None or _is_sure_at_start(match, languages))
         )
-        if is_sure and _is_like_a_name(match[0]):
+        if is_sure and _is_like_a_name(match[0], function_words(languages)):
             names[match[0]] = None
     return list(names)
 
@@ -83,23 +84,28 @@ def without_title(name: str) -> str:
     return _pattern("TITLED").sub("", name, count=1)
 
 
-def _is_sure_at_start(match: re.Match[str], text: str) -> bool:
+def _is_sure_at_start(match: re.Match[str], languages: Sequence[str]) -> bool:
     """Return whether capitalised words at the beginning of a sentence are a name."""
     first, *others = match[0].split()
     if not others:
         return _HYPHENATED.fullmatch(first) is not None
     is_set_off = match.string.startswith((",", " ("), match.end())
-    return is_set_off or ("en" in languages_of(_WORD.findall(text)) and not related_words(first.lower()))
+    return is_set_off or ("en" in languages and not related_words(first.lower()))
 
 
-def _is_like_a_name(name: str) -> bool:
-    """Return whether capitalised words may be a name; false for "Easter Monday", "Also Podcasts" and "JE SAIS"."""
+def _is_like_a_name(name: str, idle: Collection[str] | None = None) -> bool:
+    """Return whether capitalised words may be a name; false for "Easter Monday", "Also Podcasts" and "JE SAIS".
+
+    `idle` are the function words of the text's language, if that is known.
+    """
     words = name.split()
     if name.isupper() or len(words[-1]) < _SHORTEST or max(name) >= _UNCASED or any(map(_CALENDAR.fullmatch, words)):
         return False
     if _pattern("NO_NAME").match(name):
         return False
-    return words[0].lower() not in function_words(languages_of(words) or ("en",)) | function_words(("en", "de"))
+    if idle is None:
+        idle = function_words(languages_of(words) or ("en",)) | function_words(("en", "de"))
+    return words[0].lower() not in idle
 
 
 def _nouns_have_capitals(text: str) -> bool:

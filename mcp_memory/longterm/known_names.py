@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from mcp_memory.core.types import Entity
 from mcp_memory.language.words import fold
 from mcp_memory.longterm.introductions import certain_names, without_title
-from mcp_memory.longterm.names import USER, contains_name, known_entities, name_words
+from mcp_memory.longterm.names import USER, contains_name, known_entities
 from mcp_memory.models.embed.classifiers import related_words
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sql import atom_rows
@@ -30,7 +30,7 @@ class KnownNames:
 
     def __init__(self, entities: Iterable[Entity], own: Iterable[str]) -> None:
         self.own = set(own)
-        """The folded names of the user, and words such as "ich": they name no entity but `user`."""
+        """The folded names of the user, who is the entity `user`."""
         self._main: dict[str, str] = {}
         """The main name for each folded name."""
         self._bearers: defaultdict[str, set[str]] = defaultdict(set)
@@ -80,12 +80,12 @@ class KnownNames:
 
 
 def known_names(store: Store, space: str) -> KnownNames:
-    """Return the stored names of entities, and those of the user: aliases, names in facts, and words such as "ich"."""
+    """Return the stored names of entities, and those of the user: aliases and names in facts."""
     entities = known_entities(store, space)
     aliases = (alias for entity in entities if fold(entity.name) == USER for alias in entity.aliases)
     facts = store.read(space, atom_rows.facts, filters=Filters(entity=USER, unheld=True))
     stated = (fact.value for fact in facts if fold(fact.entity) == USER and fact.relation == "name")
-    return KnownNames(entities, [*name_words("user"), *map(fold, (*aliases, *stated))])
+    return KnownNames(entities, [USER, *map(fold, (*aliases, *stated))])
 
 
 def with_named(store: Store, space: str, text: str, entities: Sequence[str]) -> tuple[str, ...]:

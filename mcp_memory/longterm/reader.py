@@ -20,7 +20,7 @@ from mcp_memory.core.types import Turn
 from mcp_memory.language.words import fold
 from mcp_memory.longterm.contradiction import Embedded, replaced_by, replaced_in_store
 from mcp_memory.longterm.known_names import known_names
-from mcp_memory.longterm.names import MAX_NAME, USER
+from mcp_memory.longterm.names import MAX_NAME, USER, name_words
 from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.sentence_statements import TurnSentence, in_context, sentences_of, statements_of
 from mcp_memory.longterm.verification.trust import quarantined_ids
@@ -84,13 +84,14 @@ def _statements(context: SearchContext, turns: Sequence[Turn]) -> list[NewAtom]:
     """Return the statements of some turns in order, each with the entities that it names."""
     store, space = context.store, context.space
     known = known_names(store, space)
+    users = known.own | name_words("user")
     window = store.read(space, turn_rows.context_windows, [turn.id for turn in turns], around=1)
     by_position = {(turn.session, turn.position): turn for turn in window}
     quarantined = quarantined_ids(store, space, [turn.id for turn in window])
     sentences: list[TurnSentence] = []
     for turn in turns:
         before = by_position.get((turn.session, turn.position - 1))
-        if not turn.name or fold(one_line(turn.name, MAX_NAME)) in known.own:
+        if not turn.name or fold(one_line(turn.name, MAX_NAME)) in users:
             is_quarantined = before is not None and before.id in quarantined
             sentences += sentences_of(turn, before, before_is_held=is_quarantined)
     by_turn = [list(group) for _, group in groupby(sentences, key=lambda sentence: sentence.turn.id)]

@@ -297,7 +297,12 @@ def pager(path: str, cursor: str | None, text: str, **query: object) -> Element 
 
 def entity_link(name: str) -> Element:
     """Return the name of a person, place or thing as a link to its page."""
-    return link(f"/entity/{part(name)}", memory_text(name), class_="entity")
+    return link(f"/entity/{part(name)}", memory_text(shown_name(name)), class_="entity")
+
+
+def shown_name(name: str) -> str:
+    """Return the name of an entity as people read it: the user is `you`."""
+    return "you" if name == USER else name
 
 
 # --- rows of the memory -----------------------------------------------------------------------------
@@ -367,7 +372,7 @@ def search_form(path: str, label: str, value: str, *more: Any, button: Element |
     """Return a form that loads `path` with the text in its field as `q`; `label` names the field and the form."""
     return el(
         "form",
-        el("input", type="search", name="q", value=value, aria_label=label, dir="auto"),
+        el("input", type="search", name="q", value=value, aria_label=label, placeholder=label, dir="auto"),
         button or el("button", "Find"),
         *more,
         method="get",

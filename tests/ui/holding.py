@@ -17,8 +17,15 @@ from mcp_memory.testing import FixedClock, HashEmbedder
 from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, html, tree
 from mcp_memory.ui.pages import page_at
-from tests.longterm.by_hand import SPACE, ByHand
+from tests.longterm.by_hand import SPACE, ByHand, say
 from tests.ui.shown import elements
+
+
+async def stated(memory: Memory, text: str, *entities: str, session: str, said_at: datetime) -> None:
+    """Store a message of the user as a statement that mentions these entities, as the sentence reader would."""
+    parts = memory._parts  # pyright: ignore[reportPrivateUsage]
+    hand = ByHand(parts.store, parts.search, parts.settings, said_at)
+    await anyio.to_thread.run_sync(partial(say, hand, text, "person", session=session, entities=entities))
 
 
 @asynccontextmanager

@@ -12,8 +12,9 @@ from mcp_memory.core.types import NewTurn
 from mcp_memory.service.memory import Memory
 from mcp_memory.store.sql import turn_rows
 from mcp_memory.store.values import FollowedLog, Imported
-from tests.ui.holding import at
-from tests.ui.shown import links, text
+from mcp_memory.ui.elements import text_of
+from tests.ui.holding import at, stated
+from tests.ui.shown import elements, links, text
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
@@ -72,7 +73,27 @@ async def test_a_session_is_shown_as_it_was_said_with_what_was_made_of_it(memory
     assert "I keep bees\nin Porto." in text(shown)
     assert "And *hens*." in text(shown)
     assert f"/{told.atom.id}" in links(shown)
-    assert {"/t1", "/t2", "/conversations"} <= set(links(shown))
+    assert {"/t1", "/t2"} <= set(links(shown))
+
+
+async def test_a_session_is_named_by_its_title_with_its_client_and_date(memory: Memory) -> None:
+    await said(memory, "codex-5e6f7a8b", "How do I keep bees through a wet winter?")
+    shown = await at(memory, "/session/codex-5e6f7a8b")
+    assert shown.title == "How do I keep bees through a wet winter?"
+    assert "/conversations?client=codex" in links(shown)
+    assert "1 message" in text(shown)
+
+
+async def test_conversations_are_listed_under_months_and_by_whom_they_mention(maya: Memory) -> None:
+    for month, name in ((9, "Ines"), (10, "Ben")):
+        told = f"My sister {name} lives in Oslo."
+        await stated(maya, told, name, session=name, said_at=NOW.replace(month=month))
+    shown = await at(maya, "/conversations")
+    months = [text_of(each) for each in elements(shown) if each.tag == "h2"]
+    assert months[1:3] == ["October 2026", "September 2026"]
+    shown = await at(maya, "/conversations?entity=ines")
+    assert [link for link in links(shown) if "/session/" in link] == ["/session/Ines"]
+    assert "No entity 'Zoe'" in text(await at(maya, "/conversations?entity=Zoe"))
 
 
 async def test_a_long_session_is_shown_in_windows(memory: Memory) -> None:
@@ -93,7 +114,7 @@ async def test_a_window_of_long_turns_ends_early_and_a_very_long_turn_is_cut_wit
     shown = await at(memory, "/session/s")
     assert len(text(shown)) < 22_000
     assert links(shown)[-1] == "/session/s?start=5"
-    assert text(shown).count("The turn goes on: read all of it") == 5
+    assert text(shown).count("This message goes on: read all of it") == 5
 
 
 async def test_a_session_that_is_not_there_and_a_start_that_is_no_number_are_refused(memory: Memory) -> None:
@@ -103,7 +124,7 @@ async def test_a_session_that_is_not_there_and_a_start_that_is_no_number_are_ref
     for start in ("-1", "x", "٣", "9" * 10):
         with pytest.raises(InvalidInput):
             await at(memory, f"/session/s?start={start}")
-    assert "no turns from here on" in text(await at(memory, "/session/s?start=7"))
+    assert "no messages from here on" in text(await at(memory, "/session/s?start=7"))
 
 
 async def test_a_session_of_which_only_results_were_kept_shows_these(memory: Memory) -> None:

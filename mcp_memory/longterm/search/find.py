@@ -9,14 +9,14 @@ Two rules precede the scale: rows that contain an identifier or a quoted phrase 
 and quarantined rows last. Turns that are evidence of a statement before them are left out.
 
 A query of a time alone finds the rows of that time. Beside other words a time counts in the ranking of turns: rows of
-the time before all others were tried, and found no more of the evidence.
+the time before all others were tried, and found no more of the evidence. People may ask for rows of the time alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from heapq import merge
 from typing import Any, Literal
@@ -24,6 +24,7 @@ from typing import Any, Literal
 from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.types import Atom, FoundLayer, FoundPage, Hit, Known, ResultHit, Scene, Turn
 from mcp_memory.language.snippet import matches, snippet
+from mcp_memory.language.when.intervals import Span
 from mcp_memory.language.words import fold
 from mcp_memory.longterm.persona import body as persona_body
 from mcp_memory.longterm.scenes import readable_scenes
@@ -42,7 +43,7 @@ from mcp_memory.longterm.search.pages import (
     require_session,
     turn_filters,
 )
-from mcp_memory.longterm.search.query import ParsedQuery, asked_period, parse_query
+from mcp_memory.longterm.search.query import ParsedQuery, asked_period, is_time_only, parse_query
 from mcp_memory.longterm.search.question_words import content_words
 from mcp_memory.longterm.search.rerank import FIRST, Rerank, keep_order
 from mcp_memory.longterm.search.results import ABOUT, SHOWN, result_filters, results
@@ -93,14 +94,24 @@ def find(
     cursor: str | None,
     at: datetime,
     rerank: Rerank = keep_order,
+    in_period: bool = False,
 ) -> FoundPage:
     """Return a page of the rows of `layers` that match, best first. Layers without what `filters` name are left out.
 
-    Without a query, turns are listed, the newest first; if only statements are searched, statements, rules first.
+    Without a query, turns are listed, the newest first; if only statements are searched, statements, rules first. With
+    `in_period`, a past or present time in the query filters, unless `filters` have a time, and is not searched for.
     Raises NotFound for an unknown session, scene or entity, and InvalidInput for a cursor of another search.
     """
     require_session(store, space, filters)
     filters, taken_as = resolve_filters(store, space, filters)
+    times = parse_query(query, at).times
+    period = asked_period(times) if times else None
+    has_time = bool(filters.since or filters.until or filters.as_of)
+    filtered = in_period and period is not None and period[0] <= at and not has_time
+    if filtered and period:
+        query = _without_times(query, times)
+        period = (min(map(_start, times)), max(map(_end, times)))
+        filters = replace(filters, since=period[0], until=period[1])
     listing = not query.strip()
     asked = ("find", space, query, filters, sorted(layers))
     page = page_of(cursor, asked, at=at, store=store, space=space, listing=listing)
@@ -116,9 +127,31 @@ def find(
         hits=finder.hits(shown, neighbours),
         cursor=page.next_cursor([row.shown_id for row in shown]) if len(rows) > limit else None,
         known=known,
-        period=asked_period(finder.question.times) if finder.question.times else None,
+        period=period,
+        filtered=filtered,
         note=" ".join(filter(None, (taken_as, note))) or None,
     )
+
+
+def _start(span: Span) -> datetime:
+    """Return the start of a time as a filter: exact for "last week", a little earlier for "three weeks ago"."""
+    return span.start - _vagueness(span)
+
+
+def _end(span: Span) -> datetime:
+    return span.end + _vagueness(span)
+
+
+def _vagueness(span: Span) -> timedelta:
+    return span.slack if span.end - span.start < 2 * span.slack else timedelta()
+
+
+def _without_times(query: str, times: Sequence[Span]) -> str:
+    """Return a query without its times; empty if it has no other words to search by."""
+    rest = query
+    for span in reversed(times):
+        rest = f"{rest[: span.at[0]].rstrip()} {rest[span.at[1] :].lstrip()}"
+    return rest.strip() if content_words(rest) and not is_time_only(query, times) else ""
 
 
 class _Finder:
@@ -258,7 +291,7 @@ class _Finder:
             scenes = [scene for scene in scenes if names.intersection(map(fold, scene.entities))]
         pages: list[tuple[str, str, Scene | str]] = [(scene.slug, text_of(scene), scene) for scene in scenes]
         if filters.entity is None:
-            text = persona_body(self._store, self._space, at=self._at)
+            text = persona_body(self._store, self._space, at=self._at).removeprefix("# Persona").lstrip()
             pages.append((PERSONA, text, text))
         rows = [
             self._made_of(id, "page", text, cited_atoms(line), content)

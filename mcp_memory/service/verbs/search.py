@@ -34,6 +34,7 @@ class SearchVerbs(Verbs):
         neighbours: int = 0,
         limit: int = 10,
         cursor: str | None = None,
+        in_period: bool = False,
     ) -> FoundPage:
         """Find turns, statements, lines of tool results and files, pages and entities in one list, best first.
 
@@ -41,15 +42,16 @@ class SearchVerbs(Verbs):
         search to some layers; so do filters that other layers do not have. Without a query turns are listed, the newest
         first, or statements if only these are searched. `since`, `until`, `neighbours` and `limit` are those of
         `conversation_search`, `project` is that of sessions (`core.projects`), the other filters are those of
-        `memory_search`. Raises NotFound for an unknown session, scene or entity, InvalidInput for an unknown layer and
-        a cursor of another search.
+        `memory_search`. With `in_period`, a past or present time in the query filters, as `since` and `until` would,
+        and is not searched for. Raises NotFound for an unknown session, scene or entity, InvalidInput for an unknown
+        layer and a cursor of another search.
         """
         from mcp_memory.longterm.search import find
 
         check_range(neighbours, "neighbours", 0, MAX_NEIGHBOURS)
         if unknown := sorted(set(layers) - set(LAYERS)):
             raise InvalidInput(f"There is no layer {', '.join(unknown)}. Layers: {', '.join(LAYERS)}.")
-        search = partial(find.find, layers=tuple(layers) or LAYERS, neighbours=neighbours)
+        search = partial(find.find, layers=tuple(layers) or LAYERS, neighbours=neighbours, in_period=in_period)
         filters = Filters(session=session, project=project, role=role, kind=kind, scene=scene, entity=entity)
         return self._search_page(
             search, query, filters, since=since, until=until, as_of=as_of, limit=limit, cursor=cursor

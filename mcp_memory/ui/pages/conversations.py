@@ -36,7 +36,7 @@ async def conversations(view: View) -> Page:
     filters = {name: value.strip() for name in _FILTERS if (value := view.query.get(name, "")).strip()}
     text = view.query.get("q", "").strip()
     cursor = view.query.get("cursor")
-    body: list[Element | None] = [_filter_form(view, bool(filters))]
+    body: list[Any] = [_filter_form(view, bool(filters))]
     try:
         listed = await view.memory.conversations(
             text,

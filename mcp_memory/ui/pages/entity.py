@@ -6,6 +6,7 @@ The slider and the date are forms that load the page as of another day, so they 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 
 from mcp_memory.core.errors import InvalidInput, NotFound
@@ -45,40 +46,54 @@ async def entity(view: View) -> Page:
     near = await memory.related_entities(name, limit=charts.MOST)
     talks = await memory.conversations(entity=name, limit=_TALKS)
     atoms = (past or listed).atoms
-    title = next((main for atom in atoms for main in atom.entities if fold(main) == fold(name)), name)
+    title = _main_name(name, atoms)
+    first = None if as_of or cursor else _introducing(title, atoms)
     return Page(
-        title=remove_hidden(one_line(title, 80)),
+        title=remove_hidden(one_line(ui.shown_name(title), 80)),
         here="people",
         body=ui.body(
             ui.note(remove_hidden(listed.note)) if listed.note else None,
-            None if as_of or cursor else await _introduction(view, title, atoms),
-            _facts(name, facts, as_of),
-            _past(name, past) if past and past.atoms else _statements(name, listed, as_of),
-            _talks(name, talks),
-            _near(name, near),
-            _search_link(name),
+            await _introduction(view, first) if first else None,
+            _facts(title, facts, as_of),
+            _past(title, past) if past and past.atoms else _statements(title, listed, as_of, first),
+            _talks(title, talks),
+            _near(title, near),
+            _search_link(title),
         ),
     )
 
 
-async def _introduction(view: View, name: str, atoms: Sequence[Atom]) -> Element | None:
-    """Return the statement that introduces an entity, with its date and conversation; None if there are none.
+def _main_name(name: str, atoms: Sequence[Atom]) -> str:
+    """Return the main name of the entity that all these statements mention and that was asked for as `name`."""
+    shared = [main for main in atoms[0].entities if all(main in atom.entities for atom in atoms)] if atoms else []
+    return min(shared, key=lambda main: (fold(main) != fold(name), fold(name) not in fold(main)), default=name)
 
-    That is the earliest with the whole name, one about a person before others.
-    """
-    if not atoms:
-        return None
-    first = min(
-        atoms, key=lambda atom: (name not in atom.text, atom.kind != "persona", atom.valid_from, int(atom.id[1:]))
-    )
-    turn = next(iter(await view.memory.turns([first.evidence])), None) if first.evidence else None
+
+def _rows(name: str, atoms: Sequence[Atom]) -> Element:
+    """Return statements about an entity, each with the other entities that it mentions."""
+    others = (replace(atom, entities=tuple(main for main in atom.entities if main != name)) for atom in atoms)
+    return ui.rows(map(ui.statement_row, others))
+
+
+def _introducing(name: str, atoms: Sequence[Atom]) -> Atom | None:
+    """Return the statement that introduces an entity: the earliest with the whole name, of those about people first."""
+
+    def rank(atom: Atom) -> tuple[bool, bool, datetime, int]:
+        return name not in atom.text, atom.kind != "persona", atom.valid_from, int(atom.id[1:])
+
+    return min(atoms, key=rank, default=None)
+
+
+async def _introduction(view: View, atom: Atom) -> Element:
+    """Return a statement as the sentence at the head of the page, with its date and conversation."""
+    turn = next(iter(await view.memory.turns([atom.evidence])), None) if atom.evidence else None
     title = (await view.memory.titles([turn.session])).get(turn.session) if turn else None
-    return el(
-        "div",
-        el("p", ui.link(f"/{first.id}", ui.memory_text(first.text)), class_="lead said"),
+    return ui.section(
+        None,
+        el("p", ui.link(f"/{atom.id}", ui.memory_text(atom.text)), class_="lead said"),
         ui.line(
-            ui.moment(first.valid_from, day=True),
-            ui.name_of_source(first.source),
+            ui.moment(atom.valid_from, day=True),
+            ui.name_of_source(atom.source),
             ui.conversation_link(turn, title) if turn and title else None,
         ),
     )
@@ -199,12 +214,16 @@ def _slider(name: str, facts: Sequence[Fact], as_of: date | None) -> list[Elemen
 # --- statements and neighbours ----------------------------------------------------------------------
 
 
-def _statements(name: str, listed: StatementPage, as_of: date | None) -> Element:
+def _statements(name: str, listed: StatementPage, as_of: date | None, first: Atom | None) -> Element | None:
+    """Return the statements about an entity without `first`, which stands at the head of the page."""
+    atoms = [atom for atom in listed.atoms if atom != first]
+    if first and not atoms:
+        return None
     path, day = f"/entity/{ui.part(name)}", as_of.isoformat() if as_of else None
     title = "What is known" if as_of is None else f"What was known for {ui.day_text(as_of)}"
     return ui.section(
         title,
-        ui.rows(map(ui.statement_row, listed.atoms)) if listed.atoms else ui.empty("No statement mentions it."),
+        _rows(name, atoms) if atoms else ui.empty("No statement mentions it."),
         ui.pager(path, listed.cursor, "More statements", as_of=day),
         beside=None if listed.total is None else plural(listed.total, "statement"),
     )
@@ -216,7 +235,7 @@ def _past(name: str, listed: StatementPage) -> Element:
     return ui.section(
         "What was known",
         ui.note(f"Nothing about it is true now; {plural(count, 'statement is', 'statements are')} past."),
-        ui.rows(map(ui.statement_row, listed.atoms)),
+        _rows(name, listed.atoms),
         ui.pager(f"/entity/{ui.part(name)}", listed.cursor, "More statements"),
     )
 

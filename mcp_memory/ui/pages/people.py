@@ -89,10 +89,14 @@ def _letter(entity: MentionedEntity) -> str:
 
 
 def _row(entity: MentionedEntity, relation: str | None) -> Element:
-    name = ui.link(f"/entity/{ui.part(entity.name)}", ui.memory_text(entity.name))
+    about = f"your {relation}, " if relation else ""
     return ui.dated_row(
-        el("p", name, class_="said"),
-        f"your {relation}" if relation else None,
-        plural(entity.statements, "statement"),
+        el(
+            "p",
+            ui.link(f"/entity/{ui.part(entity.name)}", ui.memory_text(entity.name)),
+            " ",
+            el("small", about, plural(entity.statements, "statement")),
+            class_="said",
+        ),
         when=ui.moment(entity.last, day=True),
     )

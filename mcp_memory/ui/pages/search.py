@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line, plural, remove_hidden
-from mcp_memory.core.types import ATTRIBUTION, FoundLayer, Hit, Known, Role, Source
+from mcp_memory.core.types import ATTRIBUTION, FoundLayer, FoundPage, Hit, Known, Role, Source, Turn
 from mcp_memory.language.snippet import matches
+from mcp_memory.longterm.search.find import PERSONA
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, Node, el
-from mcp_memory.ui.markdown import inline
-from mcp_memory.ui.pages.item import CHANGED_LATER
+from mcp_memory.ui.markdown import for_people, inline
 from mcp_memory.ui.pages.memory import KINDS
 from mcp_memory.ui.pictures import charts
 
@@ -26,13 +28,12 @@ if TYPE_CHECKING:
 _ROLES = get_args(Role)
 _ID = re.compile(r"[atx][1-9]\d{0,17}|r-[0-9a-f]{12}|\d{3,9}(?:-[NF]\d{1,9}(?:-\d{1,9})?)?", re.ASCII)
 _LAYERS: Mapping[FoundLayer, str] = {
-    "turn": "what was said",
-    "statement": "statements",
-    "result": "tool results and files",
-    "page": "pages",
-    "entity": "people and things",
+    "turn": "Messages",
+    "statement": "Statements",
+    "result": "Results",
+    "page": "Pages",
+    "entity": "People and things",
 }
-_VIEWS = {"": "everything", **_LAYERS, "why": "why rows are ranked so", "recall": "what an agent would get"}
 _FILTERS = ("kind", "entity", "as_of", "session", "role", "since", "until")
 _OF_EXPLAINED = ("kind", "entity", "since", "until")
 _LIMIT = 20
@@ -71,7 +72,7 @@ async def search(view: View) -> Page:
     chosen = filters.get("in", "")
     if not query:
         return Page(title="Search", body=(_form(view, query, chosen), _examples()))
-    body: list[Any] = [_form(view, query, chosen)]
+    body: list[Any] = [_form(view, query, chosen), _layer_links(view, query, chosen)]
     if _ID.fullmatch(query):
         body.append(el("p", ui.link(f"/{query}", f"Open {query}")))
     try:
@@ -95,12 +96,12 @@ def _form(view: View, query: str, layer: str) -> Element:
     asked = view.query
     roles = [("", "anyone"), *ui.ROLE_NAMES.items()]
     filters = [
-        ui.choice("In", "in", _VIEWS.items(), layer),
+        *ui.hidden({"in": layer} if layer else {}),
         *ui.statement_filters(asked),
-        ui.input_field("Session", "session", asked.get("session", "")),
+        ui.input_field("Conversation", "session", asked.get("session", "")),
         ui.choice("Said by", "role", roles, asked.get("role", "")),
     ]
-    chosen = any(asked.get(name) for name in (*_FILTERS, "in"))
+    chosen = any(asked.get(name) for name in _FILTERS)
     folded = el("details", el("summary", "Filters"), ui.line(filters), open=chosen)
     return ui.search_form("/search", "Search for", query, folded, button=el("button", "Search", class_="main"))
 
@@ -113,26 +114,103 @@ def _examples() -> Element:
 # --- what was found ---------------------------------------------------------------------------------
 
 
-async def _found(view: View, query: str, parameters: Mapping[str, str]) -> list[Any]:
-    """Return a page of the hits of all layers, or of the chosen layer."""
-    layers: list[FoundLayer] = [layer for layer in _LAYERS if layer == parameters.get("in")]
-    results = await view.memory.find(
-        query, layers=layers, limit=_LIMIT, cursor=parameters.get("cursor"), **_filters(parameters, *_FILTERS)
+def _layer_links(view: View, query: str, chosen: str) -> Element:
+    """Return links to the hits of all layers and of each layer, with the same filters."""
+    asked = {name: view.query.get(name) for name in (*_FILTERS, "time")}
+    links = (
+        el(
+            "a",
+            words,
+            href=ui.address("/search", q=query, **asked, **{"in": layer}),
+            aria_current="true" if layer == chosen else None,
+        )
+        for layer, words in {"": "All", **_LAYERS}.items()
     )
+    return el("nav", ui.line(links), class_="chips", aria_label="What to search in")
+
+
+async def _found(view: View, query: str, parameters: Mapping[str, str]) -> list[Any]:
+    """Return a page of the hits of all layers, or of the chosen layer.
+
+    A past time in the query filters unless `time` is `any`, or nothing of that time is close.
+    """
+    layers: list[FoundLayer] = [layer for layer in _LAYERS if layer == parameters.get("in")]
+    find = partial(
+        view.memory.find, query, layers=layers, limit=_LIMIT, cursor=parameters.get("cursor"),
+        **_filters(parameters, *_FILTERS),
+    )  # fmt: skip
+    in_period = parameters.get("time") != "any"
+    results = await find(in_period=in_period)
+    if (
+        in_period
+        and results.filtered
+        and (not results.hits or results.known == "unlikely")
+        and "cursor" not in parameters
+    ):
+        in_period, results = False, await find()
     names = {name: view.query.get(name) for name in (*_FILTERS, "in")}
+    titles = await _titles(view, results.hits)
     return [
+        _period(results, query, names, parameters),
         ui.note(results.note) if results.note else None,
+        *_hits(results, [_hit(hit, titles.get(hit.id), query) for hit in results.hits]),
+        ui.pager("/search", results.cursor, "More", q=query, time=None if in_period else "any", **names),
+        _why(query),
+    ]
+
+
+def _hits(results: FoundPage, rows: Sequence[Element]) -> list[Element]:
+    """Return the hits, those after the last that is certainly about the query apart."""
+    if not rows:
+        return [ui.empty(_NOTHING)]
+    close = max((place for place, hit in enumerate(results.hits, 1) if hit.close), default=len(rows))
+    return [
         ui.section(
             _KNOWN[results.known or "likely"],
             el("p", _NEAREST) if results.known == "unlikely" else None,
-            ui.rows(map(_hit, results.hits)),
-            beside=ui.link("/search", "Why these", q=query, **{"in": "why"}),
-        )
-        if results.hits
-        else ui.empty(_NOTHING),
-        ui.pager("/search", results.cursor, "More", q=query, **names),
-        el("p", ui.link("/search", "What an agent would get", q=query, **{"in": "recall"})),
+            ui.rows(rows[:close]),
+        ),
+        *([ui.section("Less close", ui.rows(rows[close:]))] if rows[close:] else []),
     ]
+
+
+def _period(results: FoundPage, query: str, names: Mapping[str, Any], parameters: Mapping[str, str]) -> Element | None:
+    """Return the time that filters, with a link that removes it; or why the time of the query does not filter."""
+    if results.period is None:
+        return None
+    first, last = ui.day_of(results.period[0]), ui.day_of(results.period[1] - timedelta(seconds=1))
+    days = ui.day_text(first) if first == last else f"{ui.day_text(first)} to {ui.day_text(last)}"
+    if results.filtered:
+        remove = ui.link("/search", f"{days} ×", q=query, time="any", **names)
+        return el("nav", ui.line(remove), class_="chips", aria_label="Remove the time")
+    if parameters.get("time") == "any":
+        return ui.line(ui.link("/search", f"Only {days}", q=query, **names))
+    has_begun = results.period[0] <= datetime.now(UTC)
+    return ui.note(f"Nothing close is from {days}; these are from any time.") if has_begun else None
+
+
+def _why(query: str) -> Element:
+    return el(
+        "details",
+        el("summary", "Why these answers?"),
+        ui.line(
+            ui.link("/search", "How each row was ranked", q=query, **{"in": "why"}),
+            ui.link("/search", "What an agent would get", q=query, **{"in": "recall"}),
+        ),
+    )
+
+
+async def _titles(view: View, hits: Sequence[Hit]) -> dict[str, tuple[Turn | None, str, str]]:
+    """Return, by the id of a hit, the turn that it is from, the session and its title."""
+    turns = {turn.id: turn for turn in await view.memory.turns([hit.evidence[0] for hit in hits if hit.evidence])}
+    of_hits = {hit.id: turns.get(hit.evidence[0]) if hit.evidence else None for hit in hits}
+    sessions = {hit.id: turn.session if (turn := of_hits[hit.id]) else hit.session for hit in hits}
+    titles = await view.memory.titles(list(set(filter(None, sessions.values()))))
+    return {
+        id: (of_hits[id], session, titles[session])
+        for id, session in sessions.items()
+        if session is not None and session in titles
+    }
 
 
 def _filters(parameters: Mapping[str, str], *names: str) -> dict[str, Any]:
@@ -145,32 +223,35 @@ def _filters(parameters: Mapping[str, str], *names: str) -> dict[str, Any]:
     }
 
 
-def _hit(hit: Hit) -> list[Node]:
-    text = ui.mark_spans(hit.text, hit.marks)
+def _hit(hit: Hit, talk: tuple[Turn | None, str, str] | None, query: str) -> Element:
+    text = ui.mark_spans(*(for_people(hit.text, hit.marks) if hit.layer == "page" else (hit.text, hit.marks)))
+    title = "About you" if hit.layer == "page" and hit.id == PERSONA else hit.title
     shown: Node = el("p", ui.link(_address(hit), text), class_="said", dir="auto")
     if hit.layer == "result":
         shown = el("pre", el("code", text), tabindex="0")
-    return [
-        el("p", ui.link(_address(hit), ui.memory_text(hit.title)), class_="said") if hit.title else "",
-        shown,
-        ui.line(
-            ui.badge(_LAYER_NAMES[hit.layer], "kind"),
-            ui.memory_text(_speaker(hit)) if hit.said_by else None,
-            ui.moment(hit.at, day=hit.layer != "turn") if hit.at else None,
-            ui.link(f"/session/{ui.part(hit.session)}", ui.memory_text(hit.session)) if hit.session else None,
-            ui.badge("word for word", "ok") if hit.verbatim else None,
-            ui.review_badge() if hit.held else None,
-            el("span", f"{CHANGED_LATER} ", ui.link(f"/{hit.newer.id}", hit.newer.id)) if hit.newer else None,
-            (el("span", f"{CHANGED_LATER} ", ui.link(f"/{line.by}", line.by)) for line in hit.changed),
-            el("span", hit.id, class_="id"),
-        ),
-    ]
+    newer = [hit.newer.id] if hit.newer else []
+    return ui.dated_row(
+        [el("p", ui.link(_address(hit), ui.memory_text(title)), class_="said") if title else None, shown],
+        _LAYER_NAMES[hit.layer],
+        ui.memory_text(_speaker(hit)) if hit.said_by else None,
+        _conversation(*talk) if talk else None,
+        ui.review_badge() if hit.held else None,
+        *(ui.link(f"/{id}", "changed later") for id in (*newer, *(line.by for line in hit.changed))),
+        el("span", hit.id, class_="id") if hit.id == query else None,
+        when=ui.moment(hit.at, day=hit.layer != "turn") if hit.at else None,
+    )
 
 
-_LAYER_NAMES: Mapping[FoundLayer, str] = {
-    "turn": "said",
+def _conversation(turn: Turn | None, session: str, title: str) -> Element:
+    if turn is not None:
+        return ui.conversation_link(turn, title)
+    return ui.link(f"/session/{ui.part(session)}", ui.memory_text(title))
+
+
+_LAYER_NAMES: Mapping[FoundLayer, str | None] = {
+    "turn": None,
     "statement": "statement",
-    "result": "tool result",
+    "result": "result",
     "page": "page",
     "entity": "person or thing",
 }

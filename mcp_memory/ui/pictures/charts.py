@@ -11,7 +11,7 @@ from datetime import UTC, date, datetime
 
 from mcp_memory.core.text import plural, remove_hidden
 from mcp_memory.core.types import Fact
-from mcp_memory.ui.components import badge, count, line, link, moment, name_of_source, part, relation_words
+from mcp_memory.ui.components import badge, count, line, link, moment, name_of_source, part, relation_words, shown_name
 from mcp_memory.ui.elements import Element, el, svg
 from mcp_memory.ui.times import day_of, day_text
 
@@ -191,6 +191,7 @@ def neighbourhood(centre: str, near: Sequence[tuple[str, int]]) -> Element:
     drawn = sorted(near, key=lambda each: (-each[1], each[0]))[:MOST]
     sides = [drawn[0::2], drawn[1::2]]
     rows, most = max(1, len(sides[0])), max((shared for _, shared in drawn), default=1)
+    centre = shown_name(centre)
     name = shorten(remove_hidden(centre), CENTRE - 24, 15)
     wide = round(text_width(name, 15)) + 24
     whole, height = 2 * (NAME + REACH) + wide, rows * ROW + 16
@@ -217,7 +218,7 @@ def _line(side: int, y: float, middle: float, wide: float, thick: float) -> Elem
 
 
 def _neighbour(name: str, shared: int, x: float, y: float, *, is_right: bool) -> Element:
-    shown, number = remove_hidden(name), f" {shared}"
+    shown, number = remove_hidden(shown_name(name)), f" {shared}"
     text = shorten(shown, NAME - 14 - text_width(number))
     words = el("text", text, el("tspan", number, class_="name"), x=f"{x:g}", y=f"{y + 4:g}",
                text_anchor="start" if is_right else "end")  # fmt: skip
