@@ -55,9 +55,8 @@ class AddressFile:
 
     @classmethod
     def of(cls, settings: Settings) -> AddressFile:
-        """Return the file of a memory. Each database of a team has its own in the home."""
-        store = "" if settings.store is None else f"-{hashlib.sha256(settings.store.encode()).hexdigest()[:12]}"
-        return cls(settings.home / f"ui{store}.json")
+        """Return the file of a memory."""
+        return cls(_path(settings))
 
     def change(self, **fields: Any) -> None:
         """Replace fields of the contents; `save` writes them."""
@@ -86,17 +85,20 @@ class AddressFile:
         new = LocalAddress()
         self.change(base=new.base, secret=new.secret, sign_ins=new.sign_ins)
 
-    @contextmanager
-    def only_one(self) -> Generator[bool]:
-        """Yield whether no other process serves the pages of this memory; none starts to until the block ends."""
-        if self._path is None:
-            yield True
-            return
-        with suppress(OSError):
-            make_folder(self._path.parent / "run")
-        with sole_holder(self._path.parent, self._path.stem) as is_only:
-            self.address = _read(self._path)  # another process may have written it meanwhile
-            yield is_only
+
+@contextmanager
+def only_one(settings: Settings) -> Generator[bool]:
+    """Yield whether no other process serves the pages of this memory; none starts to until the block ends."""
+    with suppress(OSError):
+        make_folder(settings.home / "run")
+    with sole_holder(settings.home, _path(settings).stem) as is_only:
+        yield is_only
+
+
+def _path(settings: Settings) -> Path:
+    """Return the path of a memory's file. Each database of a team has its own in the home."""
+    store = "" if settings.store is None else f"-{hashlib.sha256(settings.store.encode()).hexdigest()[:12]}"
+    return settings.home / f"ui{store}.json"
 
 
 def _read(path: Path) -> LocalAddress:

@@ -26,7 +26,7 @@ from mcp_memory.core.logs import set_up
 from mcp_memory.service.http_server import address_of, listen, run_http
 from mcp_memory.service.shared_memory import SharedMemory
 from mcp_memory.ui.app import Interface, ui_app, warm_up
-from mcp_memory.ui.local_address import AddressFile
+from mcp_memory.ui.local_address import AddressFile, only_one
 from mcp_memory.ui.sessions import OneTimeKeys, Reader, sign_key
 
 if TYPE_CHECKING:
@@ -47,11 +47,11 @@ def serve_ui(settings: Settings, *, port: int | None, show: Show) -> None:
     """
     set_up(level=settings.log_level, form=settings.log_format, contents=settings.log_contents)
     audit.set_up(settings.audit_log)
-    file = AddressFile.of(settings)
-    with file.only_one() as is_only:
+    with only_one(settings) as is_only:
         if not is_only:
             _open_running(settings, port, show)
             return
+        file = AddressFile.of(settings)
         with _listen(file, port) as listener:
             file.change(port=listener.getsockname()[1], pid=os.getpid())
             file.save()
