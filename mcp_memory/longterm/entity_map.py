@@ -49,6 +49,7 @@ def entity_map(store: Store, space: str, *, about: str | None = None, limit: int
     returned, and topics with statements about any of them.
     """
     among = None if about is None else store.read(space, entity_rows.with_related, about, limit=limit)
+    centre = among[0] if among else None
     periods, members = dict[int, tuple[int, int | None]](), defaultdict[int, list[int | str]](list)
     for atom, entity, start, end in store.read(space, entity_rows.newest_mentions, among=among, limit=_READ):
         periods[atom] = (start, end)
@@ -60,7 +61,8 @@ def entity_map(store: Store, space: str, *, about: str | None = None, limit: int
                 members[atom].append(slug)
     periods |= store.read(space, atom_rows.periods, [atom for atom in members if atom not in periods])
     counts = _counts(members, periods)
-    chosen = sorted(counts, key=lambda node: (-counts[node].current - counts[node].past, str(node)))[:limit]
+    ranked = sorted(counts, key=lambda node: (node != centre, -counts[node].current - counts[node].past, str(node)))
+    chosen = ranked[:limit]
     entities = sorted(node for node in chosen if isinstance(node, int))
     topics = sorted((scenes[node] for node in chosen if isinstance(node, str)), key=lambda scene: scene.created)
     names = store.read(space, entity_rows.names_by_number, entities)

@@ -223,7 +223,6 @@ def test_hostile_words_are_text_in_every_picture() -> None:
         picture(canvas_of(2, [(1, 2)], title=bad.replace("{", "")), {}, selected=None),
         charts.signals({bad: 0.5}),
         charts.days([(day, {bad: 1.0})], label=bad),
-        charts.neighbourhood(bad, [(bad, 2)]),
         charts.facts([fact(value=bad, relation=bad)], now=T0, as_of=None),
     ]
     for each in shown:
@@ -297,18 +296,6 @@ def test_bars_of_facts_stay_on_the_scale(spans: list[tuple[int, int | None]]) ->
         assert left >= 0
         assert wide > 0
         assert left + wide <= 100.02
-
-
-def test_a_neighbourhood_shows_at_most_sixty_names_none_over_another() -> None:
-    near = [(f"Somebody with a long name, number {n}", n) for n in range(80)]
-    shown = charts.neighbourhood("Nora", near)
-    links = found(shown, "a")
-    assert len(links) == 60
-    places = [(text.attributes["x"], float(text.attributes["y"])) for link in links for text in found(link, "text")]
-    assert len(set(places)) == 60
-    heights = sorted(y for x, y in places if x == places[0][0])
-    assert min(b - a for a, b in itertools.pairwise(heights)) >= 20
-    assert "/entity/Somebody%20with" in links[0].attributes["href"]
 
 
 # --- lettering --------------------------------------------------------------------------------------

@@ -159,10 +159,11 @@ def newest_mentions(
 
 
 def with_related(tx: Transaction, name: str, *, limit: int) -> list[int]:
-    """Return the number of an entity and those of up to `limit` entities that `find_related` lists."""
-    names = [name, *(other for other, _ in find_related(tx, name, limit=limit))]
-    numbers = tx.among("SELECT entity FROM entity_name WHERE space = :space AND key IN ({})", map(key, names))
-    return sorted({number for (number,) in numbers})
+    """Return the number of an entity, then those of up to `limit` entities that `find_related` lists."""
+    own = number_of(tx, name)
+    related = [key(other) for other, _ in find_related(tx, name, limit=limit)]
+    numbers = tx.among("SELECT entity FROM entity_name WHERE space = :space AND key IN ({})", related)
+    return [] if own is None else [own, *(number for (number,) in numbers)]
 
 
 def names_by_number(tx: Transaction, entities: Sequence[int]) -> dict[int, str]:

@@ -11,7 +11,7 @@ from datetime import UTC, date, datetime, time, timedelta
 
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line, plural, remove_hidden
-from mcp_memory.core.types import Atom, Conversations, Fact, StatementPage
+from mcp_memory.core.types import Atom, Conversations, Fact, MemoryMap, StatementPage
 from mcp_memory.language.words import fold
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.components import Page, View
@@ -19,11 +19,14 @@ from mcp_memory.ui.elements import Element, el
 from mcp_memory.ui.pages.conversations import conversation_row
 from mcp_memory.ui.pages.item import drop_repeated
 from mcp_memory.ui.pictures import charts
+from mcp_memory.ui.pictures.map import neighbourhood
+from mcp_memory.ui.times import day_of
 
 _FACTS = 60
 _STATEMENTS = 25
 _CHANGES = 12
 _TALKS = 8
+_NEIGHBOURS = 40
 
 
 async def entity(view: View) -> Page:
@@ -43,7 +46,8 @@ async def entity(view: View) -> Page:
     past = None
     if not listed.atoms and as_of is None:
         past = await memory.statements(entity=name, ended=True, limit=_STATEMENTS, cursor=cursor)
-    near = await memory.related_entities(name, limit=charts.MOST)
+    near = await memory.related_entities(name, limit=_NEIGHBOURS)
+    around = await memory.entity_map(about=name, limit=_NEIGHBOURS + 1) if near else None
     talks = await memory.conversations(entity=name, limit=_TALKS)
     atoms = (past or listed).atoms
     title = _main_name(name, atoms)
@@ -57,7 +61,7 @@ async def entity(view: View) -> Page:
             _facts(title, facts, as_of),
             _past(title, past) if past and past.atoms else _statements(title, listed, as_of, first),
             _talks(title, talks),
-            _near(title, near),
+            _near(title, near, around, day_of(memory.now())) if around else None,
             _search_link(title),
         ),
     )
@@ -240,13 +244,11 @@ def _past(name: str, listed: StatementPage) -> Element:
     )
 
 
-def _near(name: str, near: Sequence[tuple[str, int]]) -> Element | None:
-    if not near:
-        return None
+def _near(name: str, near: Sequence[tuple[str, int]], around: MemoryMap, day: date) -> Element:
     lines = ((ui.entity_link(other), ui.count(shared)) for other, shared in near)
     return ui.section(
         "In the same statements",
-        charts.neighbourhood(name, near),
+        neighbourhood(around, name, day),
         el(
             "details",
             el("summary", "As a table"),

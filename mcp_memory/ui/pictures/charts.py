@@ -1,4 +1,4 @@
-"""Charts: bars, bars by day, facts over time, and the neighbourhood of an entity; and estimates of text widths.
+"""Charts: bars, bars by day, and facts over time; and estimates of text widths.
 
 Widths of bars are percentages, so text keeps its size. Text widths are estimated without the font, rather too wide.
 """
@@ -9,10 +9,10 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 
-from mcp_memory.core.text import plural, remove_hidden
+from mcp_memory.core.text import remove_hidden
 from mcp_memory.core.types import Fact
-from mcp_memory.ui.components import badge, count, line, link, moment, name_of_source, part, relation_words, shown_name
-from mcp_memory.ui.elements import Element, el, svg
+from mcp_memory.ui.components import badge, count, line, link, moment, name_of_source, relation_words
+from mcp_memory.ui.elements import Element, el
 from mcp_memory.ui.times import day_of, day_text
 
 LOOKS = ("first", "second", "third")
@@ -174,55 +174,6 @@ def _break_line(text: str, room: float, size: float) -> tuple[str, str]:
     between = text.rfind(" ", 0, end + 1)
     end = between if between > end // 2 else end
     return text[:end].rstrip(), text[end:].lstrip()
-
-
-MOST = 60
-"""Neighbours drawn, at most."""
-ROW, NAME, REACH, CENTRE = 24, 170, 90, 150
-"""Pixels: the height of a row; the width of a name, of the lines beside it, and of the name in the middle, at most."""
-
-
-def neighbourhood(centre: str, near: Sequence[tuple[str, int]]) -> Element:
-    """Return an entity with the entities that share statements with it on both sides, each a link.
-
-    Lines are thicker for more shared statements. Names are below each other, the most shared first, so that they never
-    overlap.
-    """
-    drawn = sorted(near, key=lambda each: (-each[1], each[0]))[:MOST]
-    sides = [drawn[0::2], drawn[1::2]]
-    rows, most = max(1, len(sides[0])), max((shared for _, shared in drawn), default=1)
-    centre = shown_name(centre)
-    name = shorten(remove_hidden(centre), CENTRE - 24, 15)
-    wide = round(text_width(name, 15)) + 24
-    whole, height = 2 * (NAME + REACH) + wide, rows * ROW + 16
-    lines: list[Element] = []
-    links: list[Element] = []
-    for side, names in enumerate(sides):
-        for at, (other, shared) in enumerate(names):
-            y = 8 + (at + (rows - len(names)) / 2 + 0.5) * ROW
-            lines.append(_line(side, y, height / 2, wide, 1 + 3 * shared / most))
-            links.append(_neighbour(other, shared, whole - NAME + 8 if side else NAME - 8, y, is_right=side == 1))
-    middle = el("text", el("title", remove_hidden(centre)), name, x=f"{whole / 2:g}", y=f"{height / 2 + 5:g}",
-                text_anchor="middle", class_="centre")  # fmt: skip
-    label = f"What shares statements with {remove_hidden(centre)}"
-    picture = svg(whole, height, lines, links, middle, label=label, role="group")
-    return el("div", picture, class_="picture scroll", tabindex="0", role="region", aria_label=label)
-
-
-def _line(side: int, y: float, middle: float, wide: float, thick: float) -> Element:
-    inner = NAME + REACH + (wide if side else 0)
-    outer = NAME + (2 * REACH + wide if side else 0)
-    bend = (inner + outer) / 2
-    return el("g", el("path", d=f"M{inner:g} {middle:g}C{bend:g} {middle:g} {bend:g} {y:g} {outer:g} {y:g}",
-                      stroke_width=f"{thick:.2g}"), class_="edge")  # fmt: skip
-
-
-def _neighbour(name: str, shared: int, x: float, y: float, *, is_right: bool) -> Element:
-    shown, number = remove_hidden(shown_name(name)), f" {shared}"
-    text = shorten(shown, NAME - 14 - text_width(number))
-    words = el("text", text, el("tspan", number, class_="name"), x=f"{x:g}", y=f"{y + 4:g}",
-               text_anchor="start" if is_right else "end")  # fmt: skip
-    return link(f"/entity/{part(name)}", el("title", f"{shown}: {plural(shared, 'statement')}"), words)
 
 
 MARKS = 5
