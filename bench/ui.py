@@ -113,7 +113,7 @@ def _files() -> dict[str, int]:
     from mcp_memory.ui import mcp_app
 
     folder = Path(mcp_app.__file__).parent / "static"
-    sizes = {name: (folder / name).stat().st_size for name in ("page.css", "page.js", "build.js", "enter.js")}
+    sizes = {name: (folder / name).stat().st_size for name in ("page.css", "page.js", "build.js", "map.js", "enter.js")}
     return {
         "css": sizes.pop("page.css"),
         "js": sum(sizes.values()),

@@ -111,18 +111,20 @@ async def _record(memory: Memory, talk: Talk, clock: FixedClock) -> None:
 
 async def _record_by_hooks(memory: Memory, talk: Talk, clock: FixedClock) -> None:
     opening = await opening_text(memory, talk.session, source="startup", recorded=True, project=talk.project)
-    shown = [opening]
+    shown, new = [opening], list[NewTurn]()
     for number, step in enumerate(talk.steps):
         clock.moment += _duration(step)
         match step:
             case {"user": text}:
                 shown.append(await recall_beyond_context(memory, talk.session, text, project=talk.project, shown=shown))
-                await memory.record_turns([_turn(step, clock())], session=talk.session)
+                new = [_turn(step, clock())]
             case {"tool": tool, "arguments": arguments, "result": output}:
+                await _store(memory, talk, new)  # first: a tool's output is judged by the prompt
+                new = []
                 await _call(memory, talk, f"toolu_{talk.session[-8:]}_{number}", tool, arguments, output)
             case _:
-                await memory.record_turns([_turn(step, clock())], session=talk.session)
-                await until_indexed(memory)  # the next prompt comes minutes later
+                await _store(memory, talk, [*new, _turn(step, clock())])
+                new = []
     if talk.project:
         await memory.note_project(talk.session, talk.project)
 
@@ -136,8 +138,14 @@ async def _record_by_tools(memory: Memory, talk: Talk, clock: FixedClock) -> Non
             await memory.recall_answer(step["recall"], session=talk.session)
         else:
             turns.append(_turn(step, clock()))
-    await memory.record_turns(turns, session=talk.session)
-    await until_indexed(memory)
+    await _store(memory, talk, turns)
+
+
+async def _store(memory: Memory, talk: Talk, turns: list[NewTurn]) -> None:
+    """Record turns and wait until the background has read them, so that each run reads the same turns together."""
+    if turns:
+        await memory.record_turns(turns, session=talk.session)
+        await until_indexed(memory)
 
 
 def _duration(step: dict[str, Any]) -> timedelta:

@@ -42,16 +42,22 @@ class _Count:
             self.past, self.end = self.past + 1, max(self.end, end)
 
 
-def entity_map(store: Store, space: str, *, limit: int) -> MemoryMap:
-    """Return the nodes with the most statements, at most `limit`, and the links with the most statements."""
+def entity_map(store: Store, space: str, *, about: str | None = None, limit: int) -> MemoryMap:
+    """Return the nodes with the most statements, at most `limit`, and the links with the most statements.
+
+    `about` is the main name of an entity; then only this entity and those that share current statements with it are
+    returned, and topics with statements about any of them.
+    """
+    among = None if about is None else store.read(space, entity_rows.with_related, about, limit=limit)
     periods, members = dict[int, tuple[int, int | None]](), defaultdict[int, list[int | str]](list)
-    for atom, entity, start, end in store.read(space, entity_rows.newest_mentions, limit=_READ):
+    for atom, entity, start, end in store.read(space, entity_rows.newest_mentions, among=among, limit=_READ):
         periods[atom] = (start, end)
         members[atom].append(entity)
     scenes = {scene.slug: scene for scene in stored_scenes(store, space)}
     for slug, scene in scenes.items():
         for atom in numbers_of(scene.atoms, "a"):
-            members[atom].append(slug)
+            if about is None or atom in members:
+                members[atom].append(slug)
     periods |= store.read(space, atom_rows.periods, [atom for atom in members if atom not in periods])
     counts = _counts(members, periods)
     chosen = sorted(counts, key=lambda node: (-counts[node].current - counts[node].past, str(node)))[:limit]

@@ -830,7 +830,7 @@ class RecallEntry:
     """A recall that returned rows: their ids, and its size in tokens.
 
     `client` is the program that recalled, if known. `words` are the hashes of the words of the question, by which
-    feedback on its rows counts for questions like it. `query` is recorded only with the setting `log_contents`.
+    feedback on its rows counts for similar questions. `query` is recorded only with the setting `log_contents`.
     """
 
     id: int = field(default=0, compare=False)

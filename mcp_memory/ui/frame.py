@@ -20,6 +20,7 @@ PLACES = (
     ("memory", "Memory", "/memory"),
     ("people", "People", "/people"),
     ("conversations", "Conversations", "/conversations"),
+    ("map", "Map", "/map"),
     ("live", "Agents", "/live"),
     ("tasks", "Tasks", "/tasks"),
     ("savings", "Savings", "/savings"),

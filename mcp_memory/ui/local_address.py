@@ -1,9 +1,9 @@
 """Where `mcp-memory ui` serves, and who is signed in there: kept in the home, so that both outlast a restart.
 
-The file `ui.json` is readable by its owner alone. It has the port of the last run, a random path, the secret that signs
-keys and cookies, and the sign-ins that have not ended. Only one `mcp-memory ui` runs for a memory (`only_one`); a
-second one signs a key with the secret and opens the first. If the file cannot be written, everything ends with the
-process. If it cannot be read, it is replaced, and everybody is signed out.
+The file `ui.json` is readable by its owner alone. It has port and process of the last run, a random path, the secret
+that signs keys and cookies, and the sign-ins that have not ended. Only one `mcp-memory ui` runs for a memory
+(`only_one`); a second one signs a key with the secret and opens the first. If the file cannot be written, everything
+ends with the process. If it cannot be read, it is replaced, and everybody is signed out.
 """
 
 from __future__ import annotations
@@ -33,9 +33,13 @@ _PATH_BYTES, _SECRET_BYTES = 16, 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalAddress:
-    """The contents of the file. `port` is 0 before the first run; `sign_ins` have their end in seconds since 1970."""
+    """The contents of the file. `sign_ins` have their end in seconds since 1970.
+
+    `port` and `pid` are those of the last run, 0 before the first.
+    """
 
     port: int = 0
+    pid: int = 0
     base: str = field(default_factory=lambda: f"/{secrets.token_urlsafe(_PATH_BYTES)}")
     secret: bytes = field(default_factory=lambda: secrets.token_bytes(_SECRET_BYTES), repr=False)
     sign_ins: Mapping[str, float] = field(default_factory=dict[str, float])
@@ -51,9 +55,8 @@ class AddressFile:
 
     @classmethod
     def of(cls, settings: Settings) -> AddressFile:
-        """Return the file of a memory. Each database of a team has its own in the home."""
-        store = "" if settings.store is None else f"-{hashlib.sha256(settings.store.encode()).hexdigest()[:12]}"
-        return cls(settings.home / f"ui{store}.json")
+        """Return the file of a memory."""
+        return cls(_path(settings))
 
     def change(self, **fields: Any) -> None:
         """Replace fields of the contents; `save` writes them."""
@@ -66,6 +69,7 @@ class AddressFile:
         with self._lock:
             data = {
                 "port": self.address.port,
+                "pid": self.address.pid,
                 "base": self.address.base,
                 "secret": b64encode(self.address.secret).decode(),
                 "sign_ins": dict([*self.address.sign_ins.items()][-_MAX_SIGN_INS:]),
@@ -81,16 +85,20 @@ class AddressFile:
         new = LocalAddress()
         self.change(base=new.base, secret=new.secret, sign_ins=new.sign_ins)
 
-    @contextmanager
-    def only_one(self) -> Generator[bool]:
-        """Yield whether no other process serves the pages of this memory; none starts to until the block ends."""
-        if self._path is None:
-            yield True
-            return
-        with suppress(OSError):
-            make_folder(self._path.parent / "run")
-        with sole_holder(self._path.parent, self._path.stem) as is_only:
-            yield is_only
+
+@contextmanager
+def only_one(settings: Settings) -> Generator[bool]:
+    """Yield whether no other process serves the pages of this memory; none starts to until the block ends."""
+    with suppress(OSError):
+        make_folder(settings.home / "run")
+    with sole_holder(settings.home, _path(settings).stem) as is_only:
+        yield is_only
+
+
+def _path(settings: Settings) -> Path:
+    """Return the path of a memory's file. Each database of a team has its own in the home."""
+    store = "" if settings.store is None else f"-{hashlib.sha256(settings.store.encode()).hexdigest()[:12]}"
+    return settings.home / f"ui{store}.json"
 
 
 def _read(path: Path) -> LocalAddress:
@@ -98,6 +106,7 @@ def _read(path: Path) -> LocalAddress:
         fields = json.loads(read_regular(path, _MAX_FILE_BYTES))
         return LocalAddress(
             port=int(fields["port"]),
+            pid=int(fields["pid"]),
             base=str(fields["base"]),
             secret=b64decode(fields["secret"]),
             sign_ins={str(id): float(until) for id, until in fields["sign_ins"].items()},

@@ -8,6 +8,7 @@ replaced and everybody is signed out. If the pages are served already, the comma
 
 from __future__ import annotations
 
+import os
 import socket
 import time
 from collections.abc import Callable
@@ -22,17 +23,15 @@ from mcp_memory.core import audit
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import Refused
 from mcp_memory.core.logs import set_up
-from mcp_memory.core.process_registry import all_processes
 from mcp_memory.service.http_server import address_of, listen, run_http
 from mcp_memory.service.shared_memory import SharedMemory
 from mcp_memory.ui.app import Interface, ui_app, warm_up
-from mcp_memory.ui.local_address import AddressFile
+from mcp_memory.ui.local_address import AddressFile, only_one
 from mcp_memory.ui.sessions import OneTimeKeys, Reader, sign_key
 
 if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
 HOST = "127.0.0.1"
-_PURPOSE = "ui"
 _START_SECONDS = 10.0
 _STEP_SECONDS = 0.1
 
@@ -48,13 +47,13 @@ def serve_ui(settings: Settings, *, port: int | None, show: Show) -> None:
     """
     set_up(level=settings.log_level, form=settings.log_format, contents=settings.log_contents)
     audit.set_up(settings.audit_log)
-    file = AddressFile.of(settings)
-    with file.only_one() as is_only:
+    with only_one(settings) as is_only:
         if not is_only:
             _open_running(settings, port, show)
             return
+        file = AddressFile.of(settings)
         with _listen(file, port) as listener:
-            file.change(port=listener.getsockname()[1])
+            file.change(port=listener.getsockname()[1], pid=os.getpid())
             file.save()
             anyio.run(_serve, settings, file, listener, show)
 
@@ -64,20 +63,19 @@ def _open_running(settings: Settings, port: int | None, show: Show) -> None:
 
     Raises Refused if it does not answer, or serves at a port other than `port`.
     """
-    processes = [process.pid for process in all_processes(settings.home) if process.what == _PURPOSE]
-    running = f"process {processes[0]}" if processes else "another process"
     until = time.monotonic() + _START_SECONDS
     while True:
-        kept = AddressFile.of(settings).address  # the other process writes its port when it listens
+        kept = AddressFile.of(settings).address  # the other process writes it when it listens
         if _is_listening(kept.port):
             break
         if time.monotonic() > until:
-            raise Refused(f"The pages are served by {running}, which does not answer. End it, and try again.")
+            raise Refused("The pages are served by another process, which does not answer. End it, and try again.")
         time.sleep(_STEP_SECONDS)
+    by = f"by process {kept.pid}"
     if port not in (None, 0, kept.port):
-        raise Refused(f"The pages are served at port {kept.port} by {running}. End it to serve them at port {port}.")
+        raise Refused(f"The pages are served at port {kept.port} {by}. End it to serve them at port {port}.")
     address = f"http://{HOST}:{kept.port}{kept.base}"
-    show(_with_key(address, settings, kept.secret), f"The pages are served already, by {running}; this opens them.")
+    show(_with_key(address, settings, kept.secret), f"The pages are served already, {by}; this opens them.")
 
 
 def _with_key(address: str, settings: Settings, secret: bytes) -> str:
@@ -111,7 +109,7 @@ async def _serve(settings: Settings, file: AddressFile, listener: socket.socket,
     address = address_of(HOST, listener)
     keys = OneTimeKeys(Reader(space=settings.space, is_owner=True), file)
     quiet = settings.model_copy(update={"distil": False})  # viewing a memory must not start a model
-    memory = SharedMemory(quiet, alongside=_warm, what=_PURPOSE)
+    memory = SharedMemory(quiet, alongside=_warm, what="ui")
     interface = Interface(memory.get, keys, base=file.address.base, host=address.removeprefix("http://"))
 
     def started() -> None:

@@ -26,7 +26,7 @@ _RULE = re.compile(r" {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*$")
 _QUOTE = re.compile(r" {0,3}>[ ]?")
 _ITEM = re.compile(r"([ \t]*)([-*+•]|(\d{1,9})[.)])(?:[ \t]+(?=\S)|$)")
 _DELIMITER = re.compile(r"\|? {0,40}:?-{1,40}:? {0,40}(?:\| {0,40}:?-{1,40}:? {0,40}){0,60}\|?$")
-_FOR_AGENTS = re.compile(r"(?m)^([ \t]*- … .{1,40}): memory_search\b.*$")
+_FOR_AGENTS = re.compile(r"(?m)^((?:[ \t]*- )?… .{1,40}): memory_search\b.*$")
 """The last line of a page made without a model: how many statements it leaves out, and how an agent finds them."""
 _CELL = re.compile(r"(?<!\\)\|")
 
@@ -45,8 +45,7 @@ def markdown(
     to slugs. `#` becomes a heading of level `top`, at least 2, since a page has a first-level heading; a first heading
     equal to `title` is left out.
     """
-    shown = _FOR_AGENTS.sub(r"\1", remove_hidden(text))
-    lines = shown.replace("\r\n", "\n").replace("\r", "\n").expandtabs(4).split("\n")
+    lines = for_people(remove_hidden(text))[0].replace("\r\n", "\n").replace("\r", "\n").expandtabs(4).split("\n")
     if title is not None:
         lines = _without_title(lines, title)
     return el("div", _Page(scenes or {}, ended or {}, top).blocks(lines, 0), class_="prose")
@@ -56,7 +55,17 @@ def inline(
     text: str, *, scenes: Mapping[str, str] | None = None, ended: Mapping[str, str | None] | None = None
 ) -> list[Node]:
     """Return a single line as nodes: bold, italic, code, and links to parts of the memory."""
-    return _Page(scenes or {}, ended or {}, 2).inline(remove_hidden(text))
+    return _Page(scenes or {}, ended or {}, 2).inline(for_people(remove_hidden(text))[0])
+
+
+def for_people(text: str, spans: Sequence[tuple[int, int]] = ()) -> tuple[str, list[tuple[int, int]]]:
+    """Return a page without what it says to agents only, and where these spans of it are then."""
+    cuts = [(hint.end(1), hint.end()) for hint in _FOR_AGENTS.finditer(text)]
+
+    def moved(place: int) -> int:
+        return place - sum(min(place, end) - start for start, end in cuts if start < place)
+
+    return _FOR_AGENTS.sub(r"\1", text), [(moved(start), moved(end)) for start, end in spans]
 
 
 def _without_title(lines: list[str], title: str) -> list[str]:

@@ -8,12 +8,14 @@ The headers let a page use only its own scripts and styles, and forbid framing, 
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from importlib import resources
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
@@ -161,6 +163,8 @@ if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
 _POLL_SECONDS = 0.5
 _QUIET_SECONDS = 15.0
+_LOADING_SECONDS = 10.0
+"""How long before its stream a page may have been made."""
 _MAX_TOPICS = 200
 _MAX_STREAMS = 32
 
@@ -175,7 +179,7 @@ class Streams:
     def __init__(self) -> None:
         self._open = Counter[str]()
         self._stopping = anyio.Event()
-        self._announced = 0
+        self._announced_at = -inf
 
     def stop(self) -> None:
         """End all streams, soon."""
@@ -183,7 +187,7 @@ class Streams:
 
     def announce(self) -> None:
         """Have all pages refreshed soon, for a change that is not in the store. May be called in any thread."""
-        self._announced += 1
+        self._announced_at = time.monotonic()
 
     def may_open(self, session: str) -> bool:
         return self._open[session] < _MAX_STREAMS
@@ -192,12 +196,13 @@ class Streams:
         """Count a stream as open, and yield its events while `goes_on` returns True, until `stop` is called."""
         self._open[session] += 1
         try:
-            after, quiet, announced = await memory.last_change(), 0.0, self._announced
+            after, quiet = await memory.last_change(), 0.0
+            seen_at = time.monotonic() - _LOADING_SECONDS
             yield b"retry: 2000\n\n"
             while not self._stopping.is_set() and await goes_on():
                 topics, after = await _changed_topics(memory, after)
-                if topics is not None or announced != self._announced:
-                    announced = self._announced
+                if topics is not None or self._announced_at > seen_at:
+                    seen_at = time.monotonic()
                     yield b"data: " + json.dumps({"topics": topics or []}).encode() + b"\n\n"
                     quiet = 0.0
                 elif quiet >= _QUIET_SECONDS:

@@ -58,9 +58,15 @@ def pages(crawl: Crawl) -> dict[str, str]:
 
 
 @pytest.fixture
-def own_ui(browser: Browser, demo_home: Path, tmp_path: Path) -> Iterator[Interface]:
-    """The interface on a copy of that home, for one test that changes it."""
+def own_home(demo_home: Path, tmp_path: Path) -> Path:
+    """A copy of that home, for one test that changes it."""
     home = tmp_path / "home"
     shutil.copytree(demo_home, home)
+    return home
+
+
+@pytest.fixture
+def own_ui(browser: Browser, own_home: Path) -> Iterator[Interface]:
+    """The interface on a copy of that home, for one test that changes it."""
     with ExitStack() as running:
-        yield running.enter_context(interface(browser, home))
+        yield running.enter_context(interface(browser, own_home))

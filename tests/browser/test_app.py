@@ -14,14 +14,19 @@ import subprocess
 import sys
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+import anyio.to_thread
 import pytest
 
+from mcp_memory.service.memory import Memory
+from mcp_memory.ui.frame import PLACES
+from mcp_memory.ui.mcp_app import app_file, app_view
 from scripts.install_peers import INSPECTOR, node_environment
 from tests.browser.harness import with_memory
 from tests.browser.test_hostile import ALIEN, ALLOWED, shown
@@ -117,11 +122,72 @@ def app_of(page: Page) -> Frame:
 def test_the_app_is_opened_shows_the_memory_and_asks_on(host: Page) -> None:
     app = app_of(host)
     assert app.locator("#view h1").inner_text() == "Today"
-    first = app.locator("#view a[href^='/a']").first
-    target = first.get_attribute("href")
-    first.click()
-    app.locator("#view h1", has_text=f"Statement {str(target)[1:]}").wait_for()
+    app.locator("#view a[href^='/a']").first.click()
+    app.locator("#view h1", has_not_text="Today").wait_for()
     assert app.locator("form[method=post]").count() == 0
+
+
+HOST = """<!doctype html><html><body style="margin:0; background:rgb(1, 2, 3)">
+<iframe sandbox="allow-scripts" style="border:0; width:100%; height:600px"></iframe>"""
+ANSWERS = """([file, page]) => {
+  const frame = document.querySelector("iframe");
+  window.handed = [];
+  addEventListener("message", ({ data }) => {
+    const say = (more) => frame.contentWindow.postMessage({ jsonrpc: "2.0", ...more }, "*");
+    if (data.method === "ui/initialize")
+      say({ id: data.id, result: { hostCapabilities: { serverTools: {}, message: { text: {} } }, hostContext: {} } });
+    else if (data.method === "ui/notifications/initialized")
+      say({ method: "ui/notifications/tool-result", params: { structuredContent: { path: page.path } } });
+    else if (data.method === "tools/call") say({ id: data.id, result: { structuredContent: page } });
+    else if (data.method === "ui/message") window.handed.push(data.params) && say({ id: data.id, result: {} });
+  });
+  frame.srcdoc = file;
+}"""
+
+
+@pytest.fixture(scope="module")
+def file_and_page(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
+    """The file of the App, and the page of a statement."""
+
+    async def parts(memory: Memory) -> list[Any]:
+        stored = await memory.remember("The night boat leaves from quay 3.", typed=True)
+        page = await app_view(memory, f"/{stored.atom.id}", right="read", is_owner=False)
+        return [await anyio.to_thread.run_sync(app_file), asdict(page)]
+
+    return with_memory(tmp_path_factory.mktemp("statement") / "home", parts)
+
+
+@pytest.mark.parametrize("width", [320, 480, 640, 800])
+def test_inline_the_app_shows_all_entries_on_the_surface_of_its_host(
+    browser: Browser, file_and_page: list[Any], width: int
+) -> None:
+    page = browser.new_page(viewport={"width": width, "height": 700})
+    page.set_content(HOST)
+    page.evaluate(ANSWERS, file_and_page)
+    app = app_of(page)
+    entries = app.locator("nav a")
+    boxes = [entries.nth(place).bounding_box() for place in range(entries.count())]
+    assert len(boxes) == len(PLACES) - 1
+    assert all(box and box["x"] >= 0 and box["x"] + box["width"] <= width for box in boxes)
+    assert app.evaluate("document.documentElement.scrollWidth") <= width
+    surfaces = app.evaluate("['html', 'body', 'header', 'main'].map((one) => "
+                            "getComputedStyle(document.querySelector(one)).backgroundColor)")  # fmt: skip
+    assert set(surfaces) == {"rgba(0, 0, 0, 0)"}
+    page.close()
+
+
+def test_a_correction_is_handed_to_the_conversation(browser: Browser, file_and_page: list[Any]) -> None:
+    page = browser.new_page(viewport={"width": 640, "height": 700})
+    page.set_content(HOST)
+    page.evaluate(ANSWERS, file_and_page)
+    app = app_of(page)
+    app.get_by_label("What it should say").fill("The night boat leaves from quay 4.")
+    app.get_by_role("button", name="Correct this").click()
+    app.get_by_role("status").get_by_text("handed to the conversation").wait_for()
+    said = "statement a1 says “The night boat leaves from quay 3.”. It should say: The night boat leaves from quay 4."
+    text = f"Please correct my memory: {said}"
+    assert page.evaluate("window.handed") == [{"role": "user", "content": [{"type": "text", "text": text}]}]
+    page.close()
 
 
 def test_a_hostile_memory_is_text_in_the_app_too(host: Page) -> None:

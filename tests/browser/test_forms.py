@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from mcp_memory.core.types import Fact
 from mcp_memory.service.memory import Memory
 from tests.browser.harness import Interface, program, with_memory
 
@@ -36,10 +37,11 @@ def test_what_is_told_is_stored_corrected_and_forgotten(own_ui: Interface) -> No
     with own_ui.page("/", javascript=False) as page:
         page.fill("main form[action$='/do/remember'] textarea", "Tamsin keeps bees <on the roof>.")
         page.click("main form[action$='/do/remember'] button")
-        assert page.locator("main p.said").first.inner_text() == "Tamsin keeps bees <on the roof>."
+        assert page.locator("main h1").inner_text() == "Tamsin keeps bees <on the roof>."
         first = own_ui.address(page.url).partition("?")[0]
-        page.fill("main #correct", "Tamsin kept bees until May.")
-        page.click("main form:has(#correct) button")
+        page.click("#correct > summary")
+        page.fill("#correct textarea", "Tamsin kept bees until May.")
+        page.click("#correct button")
         second = own_ui.address(page.url).partition("?")[0]
         assert second != first
         page.goto(own_ui.url(f"/forget?ids={second[1:]}"))
@@ -50,7 +52,35 @@ def test_what_is_told_is_stored_corrected_and_forgotten(own_ui: Interface) -> No
         page.goto(own_ui.url("/home"))
         page.locator(f"main form[action$='/do/undo']:has(input[value={forgotten.id}]) button").click()
         page.goto(own_ui.url(second))
-        assert page.locator("main p.said").first.inner_text() == "Tamsin kept bees until May."
+        assert page.locator("main h1").inner_text() == "Tamsin kept bees until May."
+
+
+def test_a_value_is_asked_for_in_the_form_and_an_end_is_undone(own_ui: Interface) -> None:
+    statement = with_memory(own_ui.home, _lives_in_oslo)
+    with own_ui.page(f"/{statement}", javascript=False) as page:
+        page.click("#correct > summary")
+        page.fill("#correct textarea", "Tamsin moved to the north.")
+        page.click("#correct button")
+        assert page.locator("#correct textarea").input_value() == "Tamsin moved to the north."
+        page.fill("#correct input[name=value]", "Bergen")
+        page.click("#correct button")
+        assert page.locator("main h1").inner_text() == "Tamsin moved to the north."
+        page.click("summary:has-text('It ended')")
+        page.click("main form[action$='/do/end'] button")
+        assert "No longer true since" in page.locator("main").inner_text()
+        page.locator("main form[action$='/do/undo_correction'] button").first.click()
+        page.wait_for_load_state()
+    (fact,) = [one for one in with_memory(own_ui.home, _facts) if one.valid_to is None]
+    assert (fact.relation, fact.value) == ("lives_in", "Bergen")
+
+
+async def _lives_in_oslo(memory: Memory) -> str:
+    fact = {"entity": "Tove", "relation": "lives in", "value": "Oslo"}
+    return (await memory.remember("Tove lives in Oslo.", **fact, typed=True)).atom.id
+
+
+async def _facts(memory: Memory) -> list[Fact]:
+    return await memory.facts_about("Tove")
 
 
 def test_several_items_are_released_at_once(own_ui: Interface) -> None:

@@ -65,6 +65,14 @@ def test_of_many_names_those_with_the_most_statements_are_kept(hand: ByHand) -> 
     assert pairs(found) == {frozenset(("Noa", "N4")): 1}
 
 
+def test_the_map_of_one_name_has_those_that_it_is_mentioned_with_and_their_links(hand: ByHand) -> None:
+    for one, other in (("Noa", "Ana"), ("Noa", "Uxía"), ("Uxía", "Ana"), ("Ana", "Brais")):
+        hand.tell(f"{one} met {other}.", entities=(one, other))
+    found = entity_map(hand.store, SPACE, about="Noa", limit=100)
+    assert counts(found) == {"Noa": (2, 0), "Ana": (3, 0), "Uxía": (2, 0)}
+    assert len(found.links) == 3
+
+
 def test_forgotten_and_quarantined_statements_are_left_out(hand: ByHand) -> None:
     hand.tell("Noa sails.", entities=("Noa",))
     hand.forget(hand.tell("Uxía sails with Noa.", entities=("Uxía", "Noa")))

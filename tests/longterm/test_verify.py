@@ -32,7 +32,7 @@ def test_a_pyramid_that_stands_is_walked_to_its_ground(hand: ByHand) -> None:
     hand.scene("home", f"Lives in Turin ({drawn})\nA fine town.")
     hand.write(f"Plays the cello ({told})", "- Turin ([[Home]])", "Is kind.")
     walked = {"personas": 1, "scenes": 1, "atoms": 2, "quotes": 2, "turns": 2}
-    uncovered = ["persona: Is kind.", "scene home: A fine town."]
+    uncovered = ["about the user: Is kind.", "home: A fine town."]
     assert verify(hand.store, SPACE) == Verified(**walked, problems=[], uncovered=uncovered)
 
 
@@ -57,8 +57,8 @@ def test_what_rests_on_the_forgotten_is_named_without_its_words(hand: ByHand) ->
     hand.write(f"Plays the cello ({kept}, {gone})")
     hand.forget(gone)
     assert problems(hand) == [
-        f"The persona rests on {gone}, which was forgotten or never was.",
-        f"The scene cello rests on {gone}, which was forgotten or never was.",
+        f"The page about the user rests on {gone}, which was forgotten or never was.",
+        f"The page cello rests on {gone}, which was forgotten or never was.",
     ]
 
 
@@ -68,15 +68,15 @@ def test_what_ended_since_is_named_with_what_holds_instead(hand: ByHand) -> None
     hand.write(f"Lives in Turin ({turin})")
     rome = hand.tell("Lives in Rome", supersedes=[turin])
     assert problems(hand) == [
-        f"The persona tells {turin} as it was: since then it ended, and {rome} holds instead.",
-        f"The scene home tells {turin} as it was: since then it ended, and {rome} holds instead.",
+        f"The page about the user tells {turin} as it was: since then it ended, and {rome} holds instead.",
+        f"The page home tells {turin} as it was: since then it ended, and {rome} holds instead.",
     ]
 
 
 def test_a_page_that_names_a_scene_which_is_gone_is_told(hand: ByHand) -> None:
     hand.tell("Plays the cello")
     hand.write("Plays it ([[cello]])")
-    assert problems(hand) == ["The persona names the scene [[cello]], which is gone."]
+    assert problems(hand) == ["The page about the user names the page [[cello]], which is gone."]
 
 
 def test_forgetting_a_turn_leaves_no_atom_without_ground(hand: ByHand) -> None:

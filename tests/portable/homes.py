@@ -54,6 +54,9 @@ async def fill(held: Memory) -> None:
     await held.offload_tool_result("scan", BIG + "\nmore", task="Open ports", step="scan again", status="done")
     await held.record_turns([NewTurn(role="assistant", content=f"As {out.ref}:3-4 says, port 21.")], session="talk")
     await to_thread.run_sync(extract, held)
+    await held.recall("Where does Maya live?")
+    (entry,) = await held.recalls(limit=1)
+    await held.give_feedback(entry.id, entry.ids[0], "wrong")
     assert first.atom.id == "a1"
 
 

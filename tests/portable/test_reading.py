@@ -92,6 +92,11 @@ def test_a_byte_that_changed_is_told_by_its_file(whole: Path, tmp_path: Path) ->
     assert "spaces/default/persona.md is not what its manifest says" in told
 
 
+def test_feedback_that_nobody_can_give_is_refused(whole: Path, tmp_path: Path) -> None:
+    change = line("feedback", lambda row: row | {"verdict": "magnificent"})
+    assert "has a verdict that nobody can give" in refused(repacked(whole, tmp_path / "odd.zip", change))
+
+
 def test_what_the_manifest_does_not_name_or_what_lacks_is_told(whole: Path, tmp_path: Path) -> None:
     def add(members: dict[str, bytes]) -> None:
         members["x"] = b""

@@ -17,7 +17,7 @@ import pytest
 
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import McpMemoryError
-from mcp_memory.core.types import NewTurn
+from mcp_memory.core.types import MemoryMap, NewTurn
 from mcp_memory.longterm.statements import explicit_atom
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.service.portable.reading import open_export
@@ -87,6 +87,10 @@ WITHOUT_ANSWER = {
 Step = Callable[[Memory, SimpleNamespace], Any]
 
 
+async def maps(memory: Memory) -> list[MemoryMap]:
+    return [await memory.entity_map(), await memory.entity_map(about="user")]
+
+
 def called(verbs: str) -> list[tuple[str, Step]]:
     """Return the steps that call verbs with nothing."""
     return [(verb, lambda memory, _, verb=verb: getattr(memory, verb)()) for verb in verbs.split()]
@@ -114,7 +118,12 @@ JOURNEY: list[tuple[str, Step]] = [
     ("recall", lambda m, s: m.recall("When does the ferry leave?")),
     ("recall_answer", lambda m, s: m.recall_answer("When does the ferry leave?")),
     ("recall_beyond", lambda m, s: m.recall_beyond("When does the ferry leave?", known="", session="next")),
-    *called("recall_stable recalls"),
+    *called("recall_stable recalls recall_clients"),
+    ("recall_entry", lambda m, s: m.recall_entry(s.recalls[-1].id)),
+    ("asked_by", lambda m, s: m.asked_by(s.recalls)),
+    ("give_feedback", lambda m, s: m.give_feedback(s.recall_entry.id, s.recall_entry.ids[0], "wrong")),
+    ("undo_feedback", lambda m, s: m.undo_feedback(s.give_feedback.id)),
+    ("feedback_on", lambda m, s: m.feedback_on()),
     ("explain", lambda m, s: m.explain("ferry")),
     ("explain_recall", lambda m, s: m.explain_recall("ferry")),
     ("why", lambda m, s: m.why("a1")),
@@ -128,7 +137,7 @@ JOURNEY: list[tuple[str, Step]] = [
     ("entities", lambda m, s: m.entities()),
     ("facts_about", lambda m, s: m.facts_about("user")),
     ("related_entities", lambda m, s: m.related_entities("user")),
-    *called("entity_map"),
+    ("entity_map", lambda m, s: maps(m)),
     ("lines_citing", lambda m, s: m.lines_citing("a1")),
     ("is_intact", lambda m, s: m.is_intact("t1")),
     *called("activity records"),

@@ -301,7 +301,10 @@ RIGHTS_OF = {
     "remember": "write",
     "fold": "write",
     **dict.fromkeys(
-        ("forget", "undo", "undo_correction", "end", "review", "restore_scene", "undo_patch", "pause", "resume"),
+        (
+            *("forget", "undo", "undo_correction", "end", "review", "feedback", "undo_feedback"),
+            *("restore_scene", "undo_patch", "pause", "resume"),
+        ),
         "admin",
     ),
     **dict.fromkeys(("purge", "backup", "export", "revoke_token", "create_token"), "owner"),

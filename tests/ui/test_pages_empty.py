@@ -14,7 +14,8 @@ from tests.ui.shown import text
     [
         ("/", ["Nothing is in this memory yet."]),
         ("/conversations", ["Nothing has been recorded in this space yet.", "mcp-memory import"]),
-        ("/live", ["Nothing has happened yet."]),
+        ("/live", ["No agent has asked this memory for anything yet."]),
+        ("/activity", ["Nothing has happened yet."]),
         ("/savings", ["Nothing was saved yet"]),
         ("/tasks", ["first tool result"]),
     ],

@@ -57,7 +57,7 @@ async def test_no_page_has_an_internal_name(full: Memory) -> None:
 
 
 @pytest.mark.parametrize(
-    "address", ["/", "/memory", "/review", "/people", "/conversations", "/tasks", "/savings", "/live", "/home"]
+    "address", ["/", "/memory", "/review", "/people", "/map", "/conversations", "/tasks", "/savings", "/live", "/home"]
 )
 async def test_no_page_of_an_empty_memory_has_one(memory: Memory, address: str) -> None:
     assert INTERNAL.findall(SETTING.sub("", spoken(await at(memory, address, is_owner=True)))) == []
@@ -70,6 +70,7 @@ async def crawl(memory: Memory) -> dict[str, Page]:
             "/",
             "/memory",
             "/people",
+            "/map",
             "/conversations",
             "/tasks",
             "/review",

@@ -32,13 +32,14 @@ class Asked:
 def asked_by(store: Store, space: str, entry: RecallEntry) -> Asked | None:
     """Return the question of a recall, or what the user had said before it; None if neither was kept."""
     said = store.read(space, recall_rows.said_around, entry.session, entry.at, limit=_LOOKED_AT)
-    said = [(id, at, typed_text(content).strip()) for id, at, content in said]
-    for id, _, text in sorted(said, key=lambda turn: abs(turn[1] - entry.at)):
-        if entry.words and question_hashes(text) == frozenset(entry.words):
+    asked = frozenset(entry.words)
+    for id, _, content in sorted(said, key=lambda turn: abs(turn[1] - entry.at)) if asked else ():
+        if question_hashes(text := typed_text(content).strip()) == asked:
             return Asked(text=text, turn=id)
     if entry.query:
         return Asked(text=entry.query, turn=None)
-    before = [(id, text) for id, at, text in said if at <= entry.at and text]
-    if entry.how == "recall" and before:
-        return Asked(text=before[-1][1], turn=before[-1][0], is_before=True)
+    if entry.how == "recall":
+        for id, at, content in reversed(said):
+            if at <= entry.at and (text := typed_text(content).strip()):
+                return Asked(text=text, turn=id, is_before=True)
     return None

@@ -1,12 +1,13 @@
-"""How what people said of recalled rows changes the order of rows for questions like theirs.
+"""How what people said of recalled rows changes the order of rows for similar questions.
 
-A row that was helpful for a question, or wrong for it, is so for questions that are like it, as far as they are: the
-likeness of two questions is the share of their words that both have. It raises or lowers the score of the row and its
-probability of being part of the answer, in proportion. Where a question has all of the words and no other, a wrong row
-comes last, and recall leaves it out; a question without any of the words is not affected at all. For each row only the
-feedback on the likest question counts, of equally like ones the latest.
+A row that was helpful for a question, or wrong for it, is so for similar questions in proportion to their similarity,
+which is the share of the words of both questions that both have. The score of the row, and its probability of being
+part of the answer, are multiplied by 1 + similarity if it was helpful, and by 1 - similarity if it was wrong. So for a
+question with the same words a wrong row comes last, and recall leaves it out; a question without any of the words is
+not affected. For each row only the feedback on the most similar question counts; of equally similar ones, the latest.
 
-Feedback has hashes of the words, not the words, so it also counts where no question is logged.
+Feedback has hashes of the words instead of the words, so it also counts where no question is logged. Recall by words
+alone (`recall.by_words`) does not read it.
 """
 
 from __future__ import annotations
@@ -45,10 +46,10 @@ def opinions(store: Store, space: str, question: str) -> Mapping[str, float]:
     if not counted:
         return NO_OPINIONS
     asked = question_hashes(question)
-    likest: dict[str, float] = {}
-    for feedback in counted:
-        words = frozenset(feedback.words)
-        likeness = len(words & asked) / len(words | asked) if words else 0.0
-        if likeness > abs(likest.get(feedback.target, 0.0)):
-            likest[feedback.target] = likeness if feedback.verdict == "helpful" else -likeness
-    return likest
+    most_similar: dict[str, float] = {}
+    for target, verdict, words in counted:
+        if both := len(words & asked):
+            similarity = both / len(words | asked)
+            if similarity > abs(most_similar.get(target, 0.0)):
+                most_similar[target] = similarity if verdict == "helpful" else -similarity
+    return most_similar

@@ -293,7 +293,7 @@ class _Finder:
             scenes = [scene for scene in scenes if names.intersection(map(fold, scene.entities))]
         pages: list[tuple[str, str, Scene | str]] = [(scene.slug, text_of(scene), scene) for scene in scenes]
         if filters.entity is None:
-            text = persona_body(self._store, self._space, at=self._at)
+            text = persona_body(self._store, self._space, at=self._at).removeprefix("# Persona").lstrip()
             pages.append((PERSONA, text, text))
         rows = [
             self._made_of(id, "page", text, cited_atoms(line), content)

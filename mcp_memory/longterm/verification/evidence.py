@@ -55,19 +55,19 @@ def verify(store: Store, space: str, tell: ReportProgress = ignore_progress) -> 
     bare: list[str] = []
     if written is not None:
         problems += _page_problems(
-            store, space, "The persona", written.text, l3_page.ended_since(store, space, written)
+            store, space, "The page about the user", written.text, l3_page.ended_since(store, space, written)
         )
         problems += [
-            f"The persona names the scene [[{one_line(name, 60)}]], which is gone."
+            f"The page about the user names the page [[{one_line(name, 60)}]], which is gone."
             for name in links(written.text)
             if not isinstance(l2_page.resolve(store, space, name), Scene)
         ]
-        bare += [f"persona: {one_line(line, _LINE)}" for line in l3_page.unfounded(written.text)]
+        bare += [f"about the user: {one_line(line, _LINE)}" for line in l3_page.unfounded(written.text)]
     for scene in scenes:
         problems += _page_problems(
-            store, space, f"The scene {scene.slug}", scene.body, l2_page.ended_since(store, space, scene)
+            store, space, f"The page {scene.slug}", scene.body, l2_page.ended_since(store, space, scene)
         )
-        bare += [f"scene {scene.slug}: {one_line(line, _LINE)}" for line in uncited_lines(scene.body)]
+        bare += [f"{scene.slug}: {one_line(line, _LINE)}" for line in uncited_lines(scene.body)]
     doubted: list[str] = []
     atoms = quotes = 0
     walked: set[str] = set()

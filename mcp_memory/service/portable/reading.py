@@ -28,6 +28,7 @@ from mcp_memory.store.files import read_ref_file
 from mcp_memory.store.row_types import (
     AtomRow,
     CanvasHistory,
+    FeedbackRow,
     QuoteRow,
     RecordRow,
     RefRow,
@@ -38,6 +39,7 @@ from mcp_memory.store.row_types import (
     StageRow,
     TurnRow,
 )
+from mcp_memory.store.values import FeedbackVerdict
 
 R = TypeVar("R", bound=Row)
 
@@ -220,6 +222,9 @@ def _check(row: Row) -> None:
                 reasons = None
             if not isinstance(reasons, list) or not all(isinstance(version, str) for version in reasons):  # pyright: ignore[reportUnknownVariableType]
                 raise InvalidInput("has reasons that are not a list of texts")
+        case FeedbackRow():
+            if row.verdict not in get_args(FeedbackVerdict):
+                raise InvalidInput("has a verdict that nobody can give")
         case CanvasHistory():
             safe_name(row.session, what="session")
             safe_name(row.label, what="label of a canvas")

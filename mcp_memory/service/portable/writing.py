@@ -1,8 +1,8 @@
 """Writes spaces of a store to one file. The same rows give the same bytes.
 
 Rows are read at one moment into a temporary folder beside the export; the files of results are copied after that read
-has ended. The export is written under a temporary name and renamed. Members that compress to almost nothing are stored uncompressed,
-so that no reader takes the file for a zip bomb.
+has ended. The export is written under a temporary name and renamed. Members that compress to almost nothing are stored
+uncompressed, so that no reader takes the file for a zip bomb.
 """
 
 from __future__ import annotations

@@ -291,7 +291,7 @@ class RecallVerbs(Verbs):
     def give_feedback(self, recall: int, target: str, verdict: FeedbackVerdict) -> Feedback:
         """Store that a turn or atom which a recall returned was helpful, or wrong, for its question.
 
-        From then on this counts in searches and recalls for questions like it (`longterm.search.feedback`). Raises
+        From then on this counts in searches and recalls for similar questions (`longterm.search.feedback`). Raises
         NotFound if there is no such recall or it did not return the row, and InvalidInput if it had no question.
         """
         self._parts.recall_log.wait_until_written()
@@ -310,7 +310,7 @@ def _add_feedback(tx: Transaction, recall: int, target: str, verdict: FeedbackVe
     if entry is None or target not in entry.ids or target[0] not in "at":
         raise NotFound(f"Recall {recall} is not in the log any more, or did not return {one_line(target, 20)}.")
     if not entry.words:
-        raise InvalidInput("This recall had no question, so there are no questions like it.")
+        raise InvalidInput("This recall had no question, so there are no similar ones.")
     latest = next(iter(feedback_rows.on(tx, target=target, recall=recall)), None)
     if latest is not None and latest.verdict == verdict:
         return latest

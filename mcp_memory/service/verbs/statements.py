@@ -488,15 +488,19 @@ class StatementVerbs(Verbs):
         return self._store.read(self.space, entity_rows.find_related, name, limit=limit)
 
     @reading
-    def entity_map(self, *, limit: int = 2_000) -> MemoryMap:
+    def entity_map(self, *, about: str | None = None, limit: int = 2_000) -> MemoryMap:
         """Return the people, projects, places and things as nodes, with the topics that a model wrote, and their links.
 
-        If there are more than `limit` (1 to 5,000), those with the most statements are returned.
+        If there are more than `limit` (1 to 5,000), those with the most statements are returned. With `about`, the
+        name of an entity, only this entity and those that share current statements with it are returned, with their
+        topics. Raises NotFound for an unknown entity.
         """
         from mcp_memory.longterm.entity_map import entity_map
+        from mcp_memory.longterm.search.entity_names import find_entity
 
         check_range(limit, "limit", 1, 5_000)
-        return entity_map(self._store, self.space, limit=limit)
+        name = None if about is None else find_entity(self._store, self.space, about).name
+        return entity_map(self._store, self.space, about=name, limit=limit)
 
     @of_either_memory("id")
     @reading

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from math import log2
+from math import fsum, log2
 from typing import Any, NamedTuple, TypeVar, cast
 
 from mcp_memory.shortterm.synopsis.signals import LoweredLines, lines_with
@@ -274,7 +274,8 @@ class Focus:
         """Return how relevant a text is to the call, 0 if not at all."""
         if self.pattern is None:
             return 0.0
-        return sum(self.weights.get(word, 0.0) for word in {m.lower() for m in self.pattern.findall(text)})
+        words = {word.lower() for word in self.pattern.findall(text)}
+        return fsum(self.weights.get(word, 0.0) for word in words)  # unlike sum, the same in any order
 
     def near(self, texts: Sequence[str], lowered: LoweredLines) -> dict[int, float]:
         """Return how relevant texts are that have a word of the call which is not in very many of them, by index."""

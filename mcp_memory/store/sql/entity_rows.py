@@ -140,19 +140,29 @@ def mentioned(
     return [MentionedEntity(name=name, statements=count, last=from_ms(last)) for name, count, last in rows]
 
 
-def newest_mentions(tx: Transaction, *, limit: int) -> list[tuple[int, int, int, int | None]]:
+def newest_mentions(
+    tx: Transaction, *, among: Sequence[int] | None = None, limit: int
+) -> list[tuple[int, int, int, int | None]]:
     """Return up to `limit` mentions by the newest atoms: (atom, entity, start, end of its validity in ms).
 
-    The user is left out, and so are quarantined atoms.
+    Only mentions of the entities `among` are returned, if given. Quarantined atoms are left out, and so is the user.
     """
     if not tx.has_any("mention"):
         return []
+    chosen = "" if among is None else f" AND m.entity IN ({marks(among)})"
     return tx.all(
         "SELECT m.atom, m.entity, r.valid_from, r.valid_to FROM mention m CROSS JOIN atom r ON r.space = m.space"
         f" AND r.id = m.atom WHERE m.space = :space AND r.tombstone IS NULL AND {quarantine_rows.PASSES}"
-        " AND m.entity <> ? ORDER BY m.atom DESC, m.entity LIMIT ?",
-        *(number_of(tx, _USER) or 0, limit),
+        f" AND m.entity <> ?{chosen} ORDER BY m.atom DESC, m.entity LIMIT ?",
+        *(number_of(tx, _USER) or 0, *(among or ()), limit),
     )
+
+
+def with_related(tx: Transaction, name: str, *, limit: int) -> list[int]:
+    """Return the number of an entity and those of up to `limit` entities that `find_related` lists."""
+    names = [name, *(other for other, _ in find_related(tx, name, limit=limit))]
+    numbers = tx.among("SELECT entity FROM entity_name WHERE space = :space AND key IN ({})", map(key, names))
+    return sorted({number for (number,) in numbers})
 
 
 def names_by_number(tx: Transaction, entities: Sequence[int]) -> dict[int, str]:

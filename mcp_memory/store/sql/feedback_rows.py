@@ -45,14 +45,21 @@ def undo(tx: Transaction, id: int, *, now: datetime) -> Feedback:
     return found
 
 
-def counted(tx: Transaction) -> Sequence[Feedback]:
-    """Return the feedback that counts in searches, newest first."""
+def counted(tx: Transaction) -> Sequence[tuple[str, FeedbackVerdict, frozenset[str]]]:
+    """Return the target, verdict and words of the feedback that counts in searches, newest first.
+
+    That on forgotten rows may be among it, since no search finds them.
+    """
     if not tx.has_any("feedback"):
         return ()
 
-    def read(_: object) -> dict[str, list[Feedback]]:
-        which = f"r.undone_at IS NULL AND {_THERE} ORDER BY r.id DESC LIMIT ?"
-        return {"": list(row_codec.rows(tx, Feedback, which, COUNTED))}
+    def read(_: object) -> dict[str, list[tuple[str, FeedbackVerdict, frozenset[str]]]]:
+        rows = tx.all(
+            "SELECT target, verdict, words FROM feedback WHERE space = :space AND undone_at IS NULL"
+            " ORDER BY id DESC LIMIT ?",
+            COUNTED,
+        )
+        return {"": [(target, verdict, frozenset(json.loads(words))) for target, verdict, words in rows]}
 
     return tx.once("feedback", [""], read)[""]
 

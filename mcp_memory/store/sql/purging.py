@@ -63,7 +63,7 @@ def purge(tx: Transaction, what: Purge, *, now: datetime) -> Purged:
     for version, text in what.personas.items():
         tx.run("UPDATE persona SET text = ?, reason = NULL WHERE space = :space AND version = ?", text, version)
     _forget_questions(tx)
-    tx.run("UPDATE recall SET query = NULL, words = NULL WHERE space = :space")
+    tx.run("UPDATE recall SET query = NULL, words = NULL, client = NULL WHERE space = :space")
     says = purged_names.says_erased_words(tx, texts)
     _sweep(tx, Traces(texts), says)
     canvas_rows.change(tx, what.redrawn)

@@ -2,7 +2,7 @@
 
 It is for diagnosis and not evidence. Its length is limited, it is not exported, and it contains no words unless the
 owner enables that: only hashes of the words of each question, by which recalls are found and feedback counts for
-questions like it.
+similar questions.
 """
 
 from __future__ import annotations

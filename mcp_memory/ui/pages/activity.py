@@ -52,6 +52,7 @@ async def activity(view: View) -> Page:
 
 def _grouped(entries: Sequence[ActivityEntry], titles: Mapping[str, str]) -> Iterator[Element]:
     """Yield a row for each event, or for several of one kind in one conversation that followed each other."""
+
     def kind(entry: ActivityEntry) -> tuple[str, str | None]:
         return entry.what, entry.session if entry.what in _SAID_IN else None
 

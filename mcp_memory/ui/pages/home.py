@@ -395,7 +395,7 @@ def _signed_in(view: View) -> Element | None:
         return None
     return ui.section(
         "Signed in",
-        el("p", f"{plural(view.sign_ins, 'browser is', 'browsers are')} signed in on this machine, each for a month."),
+        el("p", f"{plural(view.sign_ins, 'browser is', 'browsers are')} signed in here. A sign-in lasts a month."),
         ui.action(view, "leave_everywhere", "Log out everywhere"),
     )
 

@@ -7,7 +7,7 @@ scripts the slider is a form that loads the page, and the picture shows the larg
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, date, datetime
+from datetime import date
 from typing import Any
 
 import anyio.to_thread
@@ -37,10 +37,10 @@ async def memory_map(view: View) -> Page:
     if not given.nodes:
         return Page(title="Map", here="map", body=ui.body(ui.empty(_NONE)))
     drawn = await anyio.to_thread.run_sync(laid_out, given)
-    today = day_of(datetime.now(UTC))
+    today = day_of(view.memory.now())
     first = min(spot.begun for spot in drawn.spots)
     day = _day(view, first, today)
-    shown = sorted((spot for spot in drawn.spots if spot.is_on(day)), key=lambda spot: (-spot.radius, spot.name))
+    shown = [drawn.spots[at] for at in drawn.on(day)]
     lines = sum(line.is_on(day) for line in drawn.lines)
     return Page(
         title="Map",
@@ -120,7 +120,9 @@ def _bars(drawn: Map, least: int, last: int) -> Element:
 
 def _picture(drawn: Map, day: date, shown: Sequence[Spot]) -> Element:
     notes = [
-        "The larger a spot, the more statements mention it; lines join what one statement mentions together.",
+        "The larger a spot, the more statements mention it.",
+        " Lines join" if any(line.is_on(day) for line in drawn.lines) else " Lines will join",
+        " what one statement mentions together.",
         " A ring marks what is new this week." if any(spot.is_new(day) for spot in shown) else None,
         " Squares are topics." if any(spot.node.topic for spot in shown) else None,
         el("span", f" The {MOST_DRAWN} largest are drawn.", class_="without-script")
@@ -133,7 +135,7 @@ def _picture(drawn: Map, day: date, shown: Sequence[Spot]) -> Element:
     )
     return el(
         "figure",
-        el("a", "Skip the picture: the same as a table", href="#names", class_="skip-picture"),
+        el("a", "Skip the picture: the same as a table", href="#names", class_="skip"),
         el(
             "div",
             picture(drawn, day, label="Names that are mentioned together"),
@@ -144,7 +146,6 @@ def _picture(drawn: Map, day: date, shown: Sequence[Spot]) -> Element:
         ),
         el("div", buttons, class_="map-zoom"),
         el("figcaption", legend(drawn, day), notes),
-        el("a", "As data", href="/map.json", hidden=True),
         class_="map",
         data_map=True,
     )

@@ -53,7 +53,7 @@ async def persona(view: View) -> Page:
     if chosen or any(line.is_claim for line in lines):
         page = markdown(text, scenes=names, ended=ended, title="Persona", top=2)
         body.append(ui.section(None, el("div", page, class_="spread")))
-    if not is_compared and (claims := [line for line in lines if line.is_claim]):
+    if not is_compared and (claims := [line for line in lines if line.is_claim and not line.text.startswith("- …")]):
         first = {atom.evidence for line in claims for atom in line.atoms}
         turns = {turn.id: turn for turn in await memory.turns(sorted(first))}
         proofs = (_proof(line, turns) for line in claims)
@@ -114,7 +114,7 @@ def _number(text: str | None) -> int | None:
 
 def _diff(unified: str) -> Iterator[Element]:
     """Yield the lines of a unified diff. New and removed lines have signs, not just a colour."""
-    lines = [line for line in unified.splitlines()[2:] if line[1:].strip()]
+    lines = [line for line in unified.splitlines()[2:] if line[1:].strip() not in ("", "# Persona")]
     if not lines:
         yield ui.empty("The two versions say the same.")
         return

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _PAGE = 25
 _QUESTION, _LINE = 160, 300  # characters
-_LEFT_OUT = 8
+_LINES, _ALWAYS, _LEFT_OUT = 50, 20, 8
 _UNASKED: Mapping[str, str] = {
     "recall": "An agent asked",
     "prompt": "Before a message of yours",
@@ -41,10 +41,6 @@ async def recalls(view: View) -> Page:
     before = int(cursor) if cursor.isascii() and cursor.isdigit() and len(cursor) < 19 else None
     entries = await memory.recalls(text=text, client=client or None, before=before, limit=_PAGE + 1)
     shown, clients = entries[:_PAGE], await memory.recall_clients()
-    asked = await memory.asked_by(shown)
-    own = _own_line(shown)
-    rows = await _rows_of(view, list(own.values()))
-    titles = await memory.titles([entry.session for entry in shown])
     is_filtered = bool(text or client or before)
     nothing = "No question had these words." if is_filtered else "No agent has asked this memory for anything yet."
     return Page(
@@ -54,16 +50,23 @@ async def recalls(view: View) -> Page:
             el("p", "Each time a program asked this memory: its question, and what it was given. ",
                ui.link("/activity", "Everything that happened"), class_="lead"),
             _filters(text, client, clients) if shown or is_filtered else None,
-            ui.rows(
-                _recall_row(entry, question, rows.text(own.get(entry.id, "")), _talk_link(entry, titles))
-                for entry, question in zip(shown, asked, strict=True)
-            )
-            if shown
-            else ui.empty(nothing),
+            await recall_rows(view, shown) if shown else ui.empty(nothing),
             ui.pager("/live", str(shown[-1].id) if len(entries) > _PAGE else None, "Earlier", q=text, client=client),
             _connected(await memory.connected()) if view.is_owner and not is_filtered else None,
         ),
     )  # fmt: skip
+
+
+async def recall_rows(view: View, entries: Sequence[RecallEntry]) -> Element:
+    """Return recalls as a list: the question of each, and the first line that no other of them got."""
+    asked = await view.memory.asked_by(entries)
+    own = _own_line(entries)
+    rows = await _rows_of(view, list(own.values()))
+    titles = await view.memory.titles([entry.session for entry in entries])
+    return ui.rows(
+        _recall_row(entry, question, rows.text(own.get(entry.id, "")), _talk_link(entry, titles))
+        for entry, question in zip(entries, asked, strict=True)
+    )
 
 
 def _filters(text: str, client: str, clients: Sequence[str]) -> Element:
@@ -91,7 +94,7 @@ def _recall_row(entry: RecallEntry, asked: Asked | None, line: str | None, talk:
     return ui.dated_row(
         [
             el("p", ui.link(f"/recall/{entry.id}", _question(entry, asked)), class_="said"),
-            el("p", ui.memory_text(one_line(line, _QUESTION))) if line else None,
+            el("p", "→ ", ui.memory_text(one_line(line, _QUESTION))) if line else None,
         ],
         ui.memory_text(entry.client) if entry.client else None,
         plural(len(entry.ids), "line"),
@@ -129,7 +132,7 @@ async def recall(view: View) -> Page:
     said = _latest(await memory.feedback_on(recall=entry.id))
     always = await _always_given(view) if entry.how != "prompt" else frozenset[str]()
     is_known = asked is not None and not asked.is_before
-    given = [id for id in entry.ids if id not in always]
+    given, every = ([id for id in entry.ids if (id in always) == is_always] for is_always in (False, True))
     return Page(
         title=one_line(remove_hidden(asked.text), _QUESTION) if asked and is_known else _UNASKED[entry.how],
         here="live",
@@ -141,10 +144,11 @@ async def recall(view: View) -> Page:
                 plural(entry.tokens, "token") if entry.tokens else None,
             ),
             _unknown_question(entry, asked, is_recorded=entry.session in titles),
-            _given("It got", [_given_row(view, entry, id, rows, said.get(id)) for id in given]),
+            _given("It got", given, [_given_row(view, entry, id, rows, said.get(id)) for id in given[:_LINES]]),
             _given(
                 "It got, as every agent does",
-                [_given_row(view, entry, id, rows, said.get(id), is_always=True) for id in entry.ids if id in always],
+                every,
+                [_given_row(view, entry, id, rows, said.get(id), is_always=True) for id in every[:_ALWAYS]],
                 beside=ui.link("/persona", "The page about you"),
             ),
             await _left_out(view, asked.text, entry) if asked and is_known else None,
@@ -159,7 +163,9 @@ async def _always_given(view: View) -> frozenset[str]:
 
 def _talk_link(entry: RecallEntry, titles: Mapping[str, str]) -> Element | None:
     title = titles.get(entry.session)
-    return ui.link(f"/session/{ui.part(entry.session)}", ui.memory_text(title)) if title else None
+    if title is None or title == entry.session:
+        return None
+    return ui.link(f"/session/{ui.part(entry.session)}", ui.memory_text(title))
 
 
 def _unknown_question(entry: RecallEntry, asked: Asked | None, *, is_recorded: bool) -> Element | None:
@@ -174,8 +180,11 @@ def _unknown_question(entry: RecallEntry, asked: Asked | None, *, is_recorded: b
     return ui.note(f"The question {why}, and the log keeps no questions unless log_contents is set.")
 
 
-def _given(title: str, lines: Sequence[Node], *, beside: Element | None = None) -> Element | None:
-    return ui.section(title, ui.rows(lines), beside=beside) if lines else None
+def _given(title: str, ids: Sequence[str], lines: Sequence[Node], *, beside: Element | None = None) -> Element | None:
+    """Return the first lines of a part of a recall, and how many more it has; None if it has none."""
+    more = len(ids) - len(lines)
+    rest = el("p", f"and {plural(more, 'line')} more", class_="empty") if more else None
+    return ui.section(title, ui.rows(lines), rest, beside=beside) if lines else None
 
 
 def _given_row(
@@ -191,7 +200,7 @@ def _given_row(
         el(
             "div",
             *rows.about(id),
-            ui.badge(_SAID[said.verdict], "ok" if said.verdict == "helpful" else "warn") if said else None,
+            _said_badge(said) if said else None,
             _undo(view, said, f"/recall/{entry.id}") if said else None,
             *([] if said or is_always or not entry.words or id[0] not in "at" else _buttons(view, entry, id)),
             ui.link(f"/{id}#correct", "No longer true")
@@ -208,6 +217,10 @@ def _buttons(view: View, entry: RecallEntry, id: str) -> Iterator[Element | None
         yield ui.action(
             view, "feedback", words, recall=entry.id, target=id, verdict=verdict, back=f"/recall/{entry.id}"
         )
+
+
+def _said_badge(said: Feedback) -> Element:
+    return ui.badge(_SAID[said.verdict], "ok" if said.verdict == "helpful" else "warn")
 
 
 def _undo(view: View, said: Feedback, back: str) -> Element | None:
@@ -291,7 +304,5 @@ async def _feedback_row(view: View, said: Feedback) -> Element:
             question = ui.link(f"/recall/{entry.id}", _question(entry, asked))
         except NotFound:
             pass
-    badge = ui.badge(_SAID[said.verdict], "ok" if said.verdict == "helpful" else "warn")
-    return ui.dated_row(
-        el("p", question), badge, _undo(view, said, f"/{said.target}"), when=ui.moment(said.at, day=True)
-    )
+    acts = el("div", _said_badge(said), _undo(view, said, f"/{said.target}"), class_="line say")
+    return ui.dated_row(el("p", question, class_="said"), acts, when=ui.moment(said.at, day=True))

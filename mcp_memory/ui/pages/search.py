@@ -12,10 +12,11 @@ from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line, plural, remove_hidden
 from mcp_memory.core.types import ATTRIBUTION, FoundLayer, FoundPage, Hit, Known, Role, Source, Turn
 from mcp_memory.language.snippet import matches
+from mcp_memory.longterm.search.find import PERSONA
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, Node, el
-from mcp_memory.ui.markdown import inline
+from mcp_memory.ui.markdown import for_people, inline
 from mcp_memory.ui.pages.memory import KINDS
 from mcp_memory.ui.pictures import charts
 
@@ -224,13 +225,14 @@ def _filters(parameters: Mapping[str, str], *names: str) -> dict[str, Any]:
 
 
 def _hit(hit: Hit, talk: tuple[Turn | None, str, str] | None, query: str) -> Element:
-    text = ui.mark_spans(hit.text, hit.marks)
+    text = ui.mark_spans(*(for_people(hit.text, hit.marks) if hit.layer == "page" else (hit.text, hit.marks)))
+    title = "About you" if hit.layer == "page" and hit.id == PERSONA else hit.title
     shown: Node = el("p", ui.link(_address(hit), text), class_="said", dir="auto")
     if hit.layer == "result":
         shown = el("pre", el("code", text), tabindex="0")
     newer = [hit.newer.id] if hit.newer else []
     return ui.dated_row(
-        [el("p", ui.link(_address(hit), ui.memory_text(hit.title)), class_="said") if hit.title else None, shown],
+        [el("p", ui.link(_address(hit), ui.memory_text(title)), class_="said") if title else None, shown],
         _LAYER_NAMES[hit.layer],
         ui.memory_text(_speaker(hit)) if hit.said_by else None,
         _conversation(*talk) if talk else None,

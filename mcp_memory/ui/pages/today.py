@@ -16,6 +16,7 @@ from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, Node, el
 from mcp_memory.ui.pages.conversations import conversation_row
 from mcp_memory.ui.pages.memory import first_steps, persona_part, tell
+from mcp_memory.ui.pages.recalls import recall_rows
 
 if TYPE_CHECKING:
     from mcp_memory.longterm.lately import Lately, Planned, Replaced
@@ -26,7 +27,6 @@ _WAITING = 20
 _RECALLS, _RECALLS_SHOWN = 200, 4
 _SESSIONS = 5
 _TEXT = 220  # characters of a statement
-_HOW = {"recall": "An agent asked", "prompt": "Before a prompt", "start": "At the start of a conversation"}
 
 
 async def today(view: View) -> Page:
@@ -49,7 +49,7 @@ async def today(view: View) -> Page:
             _review_note(len(await memory.waiting(limit=_WAITING + 1))),
             ui.wide_columns(
                 [_coming(new.planned, today), _changed(new.changed), _learned(new)],
-                [_promised(new.promises), _recalled(recalls), _named(new.entities), _talks(talks)],
+                [_promised(new.promises), await _recalled(view, recalls), _named(new.entities), _talks(talks)],
             ),
             el("div", persona_part(lines, scenes), class_="spread") if is_known else None,
             *tell(view),
@@ -136,22 +136,11 @@ def _promised(promises: Sequence[Atom]) -> Element | None:
     return ui.section("You asked to be told", ui.rows(rows)) if rows else None
 
 
-def _recalled(recalls: Sequence[RecallEntry]) -> Element | None:
+async def _recalled(view: View, recalls: Sequence[RecallEntry]) -> Element | None:
     if not recalls:
         return None
-    rows = (
-        [
-            el("p", _question(entry), class_="said"),
-            ui.line(ui.moment(entry.at), plural(len(entry.ids), "line")),
-        ]
-        for entry in recalls[:_RECALLS_SHOWN]
-    )
-    return ui.section("What your agents got", ui.rows(rows), beside=ui.link("/live", "All, and why"))
-
-
-def _question(entry: RecallEntry) -> Element:
-    asked = ui.memory_text(f"“{one_line(entry.query, 120)}”") if entry.query else _HOW[entry.how]
-    return ui.link("/live", asked)
+    rows = await recall_rows(view, recalls[:_RECALLS_SHOWN])
+    return ui.section("What your agents got", rows, beside=ui.link("/live", "All, and why"))
 
 
 def _named(entities: Sequence[MentionedEntity]) -> Element | None:
@@ -168,7 +157,7 @@ def _model_note() -> Element:
             "p",
             "All of this page is made of your own words, without a model. A model would also put statements in its own"
             " words, join them into pages by topic, and write the page about you. Your agent can do that with its own"
-            " model, without a key: ask it to call distill. Or name a model of yours:",
+            " model, without a key: ask it to read what this memory has not read yet. Or name a model of yours:",
         ),
         el("pre", el("code", "MCP_MEMORY_LLM=ollama/qwen3:8b")),
     )

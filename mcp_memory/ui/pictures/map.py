@@ -99,6 +99,11 @@ class Map:
     """The largest spots of the groups with a colour, in the order of these."""
     box: tuple[float, float, float, float]
 
+    def on(self, day: date) -> list[int]:
+        """Return the spots of a day by their place in the list, the largest first, then the oldest."""
+        shown = (at for at, spot in enumerate(self.spots) if spot.is_on(day))
+        return sorted(shown, key=lambda at: (-self.spots[at].radius, at))
+
 
 def count_of(node: MapNode) -> str:
     """Return the number of statements about a node: `12`, `12 and 1 past`, `2 past`."""
@@ -185,15 +190,15 @@ def _groups(given: MemoryMap, sizes: Sequence[int]) -> tuple[list[int], list[int
 
 def picture(drawn: Map, day: date, *, label: str) -> Element:
     """Return the largest spots of a day as SVG, at most `MOST_DRAWN`, with those labels that have room."""
-    largest = sorted((at for at, spot in enumerate(drawn.spots) if spot.is_on(day)), key=lambda at: _rank(drawn, at))
-    chosen = set(largest[:MOST_DRAWN])
+    largest = drawn.on(day)[:MOST_DRAWN]
+    chosen = set(largest)
     paths = defaultdict[int, list[str]](list)
     for line in drawn.lines:
         if chosen.issuperset(line.ends) and line.is_on(day):
             a, b = (drawn.spots[end] for end in line.ends)
             paths[line.width].append(f"M{a.x:g} {a.y:g}L{b.x:g} {b.y:g}")
     left, top, width, height = drawn.box
-    spots = [drawn.spots[at] for at in largest[:MOST_DRAWN]]
+    spots = [drawn.spots[at] for at in largest]
     return svg(
         width,
         height,
@@ -204,10 +209,6 @@ def picture(drawn: Map, day: date, *, label: str) -> Element:
         role="group",
         viewBox=f"{left:g} {top:g} {width:g} {height:g}",
     )
-
-
-def _rank(drawn: Map, at: int) -> tuple[float, int]:
-    return (-drawn.spots[at].radius, at)
 
 
 def _with_room(spots: Iterable[Spot]) -> Iterator[Spot]:
@@ -250,6 +251,14 @@ def legend(drawn: Map, day: date) -> Element | None:
         if spot.is_on(day)
     ]  # fmt: skip
     return el("div", names, class_="line") if names else None
+
+
+def neighbourhood(given: MemoryMap, name: str, day: date) -> Element:
+    """Return the map of an entity and those that it is mentioned with (`entity_map(about=name)`), for its page."""
+    label = f"What is mentioned together with {remove_hidden(one_line(name, 80))}"
+    drawn = picture(laid_out(given), day, label=label)
+    box = el("div", drawn, class_="picture scroll", tabindex="0", role="region", aria_label=label)
+    return el("figure", box, class_="map")
 
 
 # --- for the script ---------------------------------------------------------------------------------

@@ -10,9 +10,10 @@ The repulsion of many nodes is a convolution on a grid, computed by FFT: a step 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import blake2b
-from math import pi
+from math import cos, pi, sin, sqrt
 from typing import Any
 
 import numpy as np
@@ -27,14 +28,15 @@ Box = tuple[float, float, float]
 """Room for a node and its label in pixels: half of its width, and its height above and below the position."""
 
 _FIRST = 16  # nodes of the first level
-_STEPS = 36  # of a level
+_STEPS = 28  # of a level
+_MORE_STEPS = 2_000  # of the last level, divided by the number of nodes
 _EXACT = 160  # nodes whose repulsion is computed pair by pair
-_CELLS = 64  # of the grid in each direction
-_GRAVITY = (0.12, 0.35)  # along both axes: maps are wider than high
+_CELLS = 48  # of the grid in each direction
+_GRAVITY = (0.14, 0.32)  # along both axes: maps are wider than high
 _ALONE = 2.2  # how much stronger it is for nodes without links
 _WIDTH, _HEIGHT = 1000.0, 620.0  # pixels that many nodes fill
 _ROOMY = 108.0  # pixels between neighbours if there are few nodes
-_ROUNDS = 50  # of moving boxes apart
+_ROUNDS, _MOVES = 3, 20  # in which boxes are moved apart, and of those found near each other in each
 _REACH = 1.4  # times their size, within which boxes may come to overlap
 
 
@@ -47,39 +49,34 @@ def place(keys: tuple[str, ...], boxes: tuple[Box, ...], links: tuple[Link, ...]
     if not keys:
         return []
     count = len(keys)
-    angles = np.array([_angle(key) for key in keys])
+    older: list[list[int]] = [[] for _ in keys]
+    for one, other, _ in links:
+        older[max(one, other)].append(min(one, other))
     pairs = np.array([(a, b) for a, b, _ in links], np.intp).reshape(-1, 2)
     pulls = np.array([pull for _, _, pull in links])
     places = np.zeros((count, 2))
     placed, level = 0, min(count, _FIRST)
     while placed < count:
-        _begin(places, placed, level, angles, pairs)
+        _begin(places, range(placed, level), keys, older)
         inside = (pairs < level).all(axis=1)
-        _relax(places[:level], pairs[inside], pulls[inside])
+        steps = _STEPS + (_MORE_STEPS // count if level == count else 0)
+        _relax(places[:level], pairs[inside], pulls[inside], steps)
         placed, level = level, min(count, 2 * level)
     _spread(places)
     _move_apart(places, np.array(boxes))
     return [(round(float(x), 1), round(float(y), 1)) for x, y in places]
 
 
-def _angle(key: str) -> float:
-    return int.from_bytes(blake2b(key.encode(), digest_size=4).digest()) / 2**32 * 2 * pi
+def _begin(places: Floats, new: range, keys: Sequence[str], older: Sequence[Sequence[int]]) -> None:
+    """Give new nodes a position, one after the other: beside their older neighbours, or at the edge of the map."""
+    edge = 1.1 * float(np.sqrt((places[: new.start] ** 2).sum(axis=1).max())) if new.start else sqrt(len(new))
+    for at in new:
+        angle = int.from_bytes(blake2b(keys[at].encode(), digest_size=4).digest()) / 2**32 * 2 * pi
+        turned = np.array([cos(angle), sin(angle)])
+        places[at] = places[older[at]].mean(axis=0) + 0.5 * turned if older[at] else edge * turned
 
 
-def _begin(places: Floats, placed: int, level: int, angles: Floats, pairs: Integers) -> None:
-    """Give new nodes a position: beside the mean of their placed neighbours, or at the edge of the map."""
-    ends = np.concatenate([pairs, pairs[:, ::-1]])
-    ends = ends[(ends[:, 0] >= placed) & (ends[:, 0] < level) & (ends[:, 1] < placed)]
-    sums, degrees = np.zeros((level, 2)), np.bincount(ends[:, 0], minlength=level)
-    np.add.at(sums, ends[:, 0], places[ends[:, 1]])
-    new = np.arange(placed, level)
-    turned = np.stack([np.cos(angles[new]), np.sin(angles[new])], axis=1)
-    radius = np.sqrt(level) if not placed else 1.1 * np.sqrt((places[:placed] ** 2).sum(axis=1).max())
-    near = sums[new] / np.maximum(1, degrees[new])[:, None] + 0.5 * turned
-    places[new] = np.where(degrees[new, None] > 0, near, radius * turned)
-
-
-def _relax(places: Floats, pairs: Integers, pulls: Floats) -> None:
+def _relax(places: Floats, pairs: Integers, pulls: Floats, steps: int) -> None:
     """Move nodes by their forces, less far with each step.
 
     As in ForceAtlas2 (Jacomy and others, 2014), nodes push each other by their degrees over the distance, and a link
@@ -90,7 +87,7 @@ def _relax(places: Floats, pairs: Integers, pulls: Floats) -> None:
     masses = 1.0 + degrees
     gravity = np.array(_GRAVITY) * np.where(degrees, 1.0, _ALONE)[:, None]
     heat = 0.1 * np.sqrt(count) + 0.5
-    for step in range(_STEPS):
+    for step in range(steps):
         forces = _push_exactly(places, masses) if count <= _EXACT else _push_by_grid(places, masses)
         apart = places[pairs[:, 1]] - places[pairs[:, 0]]
         pull = apart * pulls[:, None]
@@ -99,7 +96,7 @@ def _relax(places: Floats, pairs: Integers, pulls: Floats) -> None:
             forces[:, axis] += drawn / masses
         forces -= gravity * places
         length = np.sqrt((forces**2).sum(axis=1))
-        limit = heat * (1 - step / _STEPS)
+        limit = heat * (1 - step / steps)
         places += forces * (0.8 * limit / (limit + length))[:, None]
 
 
@@ -156,31 +153,36 @@ def _move_apart(places: Floats, boxes: Floats) -> None:
     half = np.stack([boxes[:, 0], (boxes[:, 1] + boxes[:, 2]) / 2], axis=1)
     lowered = (boxes[:, 2] - boxes[:, 1]) / 2
     places[:, 1] += lowered
-    first, second = _near(places, half)
-    reach, count = half[first] + half[second], len(places)
     for _ in range(_ROUNDS):
-        apart = places[second] - places[first]
-        square = (apart / reach) ** 2
-        distance = np.sqrt(np.sqrt((square**2).sum(axis=1))) + 1e-3
-        move = np.where(distance < 1, 0.4 * (1 / distance - 1), 0)[:, None] * apart
-        np.clip(move, -reach / 4, reach / 4, out=move)
-        for axis in (0, 1):
-            moved = np.bincount(second, move[:, axis], count) - np.bincount(first, move[:, axis], count)
-            places[:, axis] += moved
+        first, second = _near(places, half)
+        reach = half[first] + half[second]
+        for _ in range(_MOVES):
+            _move_pairs(places, first, second, reach)
     places[:, 1] -= lowered
+
+
+def _move_pairs(places: Floats, first: Integers, second: Integers, reach: Floats) -> None:
+    """Move the boxes of the pairs that overlap one step apart."""
+    apart = places[second] - places[first]
+    square = (apart / reach) ** 2
+    distance = np.sqrt(np.sqrt((square**2).sum(axis=1))) + 1e-3
+    move = np.where(distance < 1, 0.4 * (1 / distance - 1), 0)[:, None] * apart
+    np.clip(move, -reach / 4, reach / 4, out=move)
+    for axis in (0, 1):
+        there = np.bincount(second, move[:, axis], len(places))
+        places[:, axis] += there - np.bincount(first, move[:, axis], len(places))
 
 
 def _near(places: Floats, half: Floats) -> tuple[Integers, Integers]:
     """Return the pairs of boxes that overlap or may soon; `half` are their half widths and heights."""
     order = np.argsort(places[:, 0], kind="stable")
     sorted_places, sorted_half = places[order], _REACH * half[order]
-    pairs: list[tuple[Integers, Integers]] = []
+    none = np.zeros(0, np.intp)
+    pairs: list[tuple[Integers, Integers]] = [(none, none)]
     for step in range(1, len(order)):
         apart = np.abs(sorted_places[step:] - sorted_places[:-step])
         if apart[:, 0].min() > 2 * sorted_half[:, 0].max():
             break
         (at,) = np.nonzero((apart < sorted_half[step:] + sorted_half[:-step]).all(axis=1))
         pairs.append((order[at], order[at + step]))
-    if not pairs:
-        return (np.zeros(0, np.intp),) * 2
     return np.concatenate([one for one, _ in pairs]), np.concatenate([other for _, other in pairs])

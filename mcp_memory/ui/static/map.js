@@ -8,6 +8,7 @@ const TABBED = 150; // spots; the others are reached by the pointer, and in the 
 const CLOSEST = 24; // times
 const SETTLED = 90; // milliseconds after the last zoom
 const main = document.getElementById("main");
+const base = document.querySelector("header .name").pathname.replace(/\/$/, "");
 const measure = document.createElement("canvas").getContext("2d");
 const at = { zoom: 1, x: 0.5, y: 0.5 }; // the centre of what is shown, as a part of the box; kept on a refresh
 
@@ -22,12 +23,11 @@ function make(tag, attributes = {}, ...children) {
 }
 
 async function start(figure) {
-  const source = figure.querySelector("a[href$='/map.json']").href;
-  const answer = await fetch(source);
-  if (answer.ok && figure.isConnected) draw(figure, await answer.json(), source.slice(0, -"/map.json".length));
+  const answer = await fetch(`${base}/map.json`);
+  if (answer.ok && figure.isConnected) draw(figure, await answer.json());
 }
 
-function draw(figure, { box: [left, top, width, height], spots, lines }, base) {
+function draw(figure, { box: [left, top, width, height], spots, lines }) {
   const frame = figure.querySelector(".picture");
   const svg = frame.querySelector("svg");
   const slider = main.querySelector("[name=day]");
@@ -76,7 +76,7 @@ function draw(figure, { box: [left, top, width, height], spots, lines }, base) {
       path.setAttribute("d", shown.filter((line) => line[2] === wide + 1).map(pathOf).join(""));
     });
     for (const row of main.querySelectorAll("#names tbody tr")) {
-      row.hidden = !(byAddress.get(row.querySelector("a").href)?.isOn ?? true);
+      row.hidden = !(byAddress.get(row.querySelector("a").pathname)?.isOn ?? true);
     }
     if (slider) output.textContent = day < slider.max ? dayText() : output.dataset.today;
     mark(null);

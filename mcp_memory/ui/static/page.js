@@ -12,6 +12,9 @@ const here = location.pathname.slice(base.length);
 if (/^#[\w-]{72}$/.test(location.hash)) history.replaceState(null, "", location.pathname + location.search); // a key
 tellZone(`${base.slice(0, base.lastIndexOf("/"))}/`);
 
+// A form that was opened in the place of what it changes has the focus.
+main.addEventListener("toggle", (event) => event.target.open && event.target.querySelector("textarea")?.focus(), true);
+
 // --- keys -------------------------------------------------------------------------------------------
 
 const ROW = "[data-rows] > *";
