@@ -75,14 +75,15 @@ class Filters:
 
     `since` (inclusive) and `until` (exclusive) are compared with the `said_at` of turns, the `valid_from` of atoms and
     the `timestamp` of results. `as_of` selects atoms that were valid at that moment, and results that were taken by
-    then; None means now. `session` and `project` apply to turns and results, `role` to turns only. `kind`, `entity` and
-    `scene` apply to atoms only: `entity` is any name, compared without case, of an entity that the atom mentions;
-    `scene` is a page that cites the atom (`scene_atoms` lists the atoms of a scene that is not stored). `upto` is a row
-    number: newer rows are left out, so that later pages of a query see the same rows.
+    then; None means now. `session`, `project` and `client` apply to turns and results, `role` to turns only. `kind`,
+    `entity` and `scene` apply to atoms only: `entity` is any name, compared without case, of an entity that the atom
+    mentions; `scene` is a page that cites the atom (`scene_atoms` lists the atoms of a scene that is not stored).
+    `upto` is a row number: newer rows are left out, so that later pages of a query see the same rows.
     """
 
     session: str | None = None
     project: str | None = None
+    client: str | None = None
     role: Role | None = None
     kind: Kind | None = None
     entity: str | None = None

@@ -18,7 +18,7 @@ async def test_without_a_query_the_page_says_what_can_be_asked(maya: Memory) -> 
     assert "What you can ask" in text(page)
     assert all(link.startswith("/search?q=") for link in links(page))
     (form,) = forms(page)
-    assert {"q", "kind", "entity", "since", "until", "as_of", "session", "role"} == set(form.values)
+    assert {"q", "client", "kind", "entity", "since", "until", "as_of", "session", "role"} == set(form.values)
 
 
 async def test_all_layers_are_one_list_with_the_words_of_the_query_marked(maya: Memory) -> None:
@@ -115,6 +115,13 @@ async def test_a_filter_of_turns_narrows_the_search_to_them(maya: Memory) -> Non
     page = await at(maya, "/search?q=hurts&session=s1")
     assert {link for link in links(page) if link[:2] in ("/t", "/a")} == {"/t2"}
     assert "Nothing found" in text(await at(maya, "/search?q=hurts&role=tool"))
+
+
+async def test_a_client_narrows_the_search_to_what_it_recorded(maya: Memory) -> None:
+    for session in ("codex-5e6f7a8b", "cursor-1a2b3c4d"):
+        await maya.record_turns([NewTurn(role="user", content="The kettle is red.")], session=session)
+    page = await at(maya, "/search?q=kettle&client=codex")
+    assert {link for link in links(page) if "/session/" in link} == {"/session/codex-5e6f7a8b"}
 
 
 async def test_statements_are_searched_as_they_were_then(maya: Memory) -> None:

@@ -206,7 +206,9 @@ class _Finder:
         if passing is None:
             return None
         filters = self._filters
-        return replace(passing, session=filters.session, project=filters.project, role=filters.role)
+        return replace(
+            passing, session=filters.session, project=filters.project, client=filters.client, role=filters.role
+        )
 
     @property
     def _only_statements(self) -> bool:
@@ -232,7 +234,7 @@ class _Finder:
         words.
         """
         filters = self._filters
-        if filters.session or filters.project or filters.role:
+        if filters.session or filters.project or filters.client or filters.role:
             return []
         passing = replace(filters, ended=True, sentences=self._only_statements)
         hits = self._search(layer="atom", filters=self._page.then(passing, "atom"), limit=MAX_SHOWN)

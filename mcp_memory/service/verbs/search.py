@@ -24,6 +24,7 @@ class SearchVerbs(Verbs):
         layers: Sequence[FoundLayer] = (),
         session: str | None = None,
         project: str | None = None,
+        client: str | None = None,
         role: Role | None = None,
         kind: Kind | None = None,
         scene: str | None = None,
@@ -41,10 +42,10 @@ class SearchVerbs(Verbs):
         Rows with an identifier or a quoted phrase of the query come first, quarantined rows last. `layers` limits the
         search to some layers; so do filters that other layers do not have. Without a query turns are listed, the newest
         first, or statements if only these are searched. `since`, `until`, `neighbours` and `limit` are those of
-        `conversation_search`, `project` is that of sessions (`core.projects`), the other filters are those of
-        `memory_search`. With `in_period`, a past or present time in the query filters, as `since` and `until` would,
-        and is not searched for. Raises NotFound for an unknown session, scene or entity, InvalidInput for an unknown
-        layer and a cursor of another search.
+        `conversation_search`, `project` is that of sessions (`core.projects`), `client` the program that recorded them,
+        the other filters are those of `memory_search`. With `in_period`, a past or present time in the query filters,
+        as `since` and `until` would, and is not searched for. Raises NotFound for an unknown session, scene or entity,
+        InvalidInput for an unknown layer and a cursor of another search.
         """
         from mcp_memory.longterm.search import find
 
@@ -52,7 +53,9 @@ class SearchVerbs(Verbs):
         if unknown := sorted(set(layers) - set(LAYERS)):
             raise InvalidInput(f"There is no layer {', '.join(unknown)}. Layers: {', '.join(LAYERS)}.")
         search = partial(find.find, layers=tuple(layers) or LAYERS, neighbours=neighbours, in_period=in_period)
-        filters = Filters(session=session, project=project, role=role, kind=kind, scene=scene, entity=entity)
+        filters = Filters(
+            session=session, project=project, client=client, role=role, kind=kind, scene=scene, entity=entity
+        )
         return self._search_page(
             search, query, filters, since=since, until=until, as_of=as_of, limit=limit, cursor=cursor
         )

@@ -128,13 +128,12 @@ def mentioned(
         return []
     containing = f"%{key(text).translate(_LIKE)}%"
     rows = tx.all(
-        "SELECT c.name, count(*) AS many, max(r.valid_from) AS latest FROM atom r CROSS JOIN mention m"
-        " ON m.space = r.space AND m.atom = r.id JOIN entity_name c ON c.space = m.space AND c.id = m.entity"
-        " WHERE r.space = :space"
-        f" AND r.id > ? AND r.valid_to IS NULL AND r.tombstone IS NULL AND {quarantine_rows.PASSES} AND c.key <> ?"
-        " AND EXISTS (SELECT 1 FROM entity_name n WHERE n.space = c.space AND n.entity = c.id"
-        " AND n.key LIKE ? ESCAPE '!')"
-        f" GROUP BY c.key, c.name ORDER BY {_ORDERS[order]} LIMIT ? OFFSET ?",
+        "WITH counted AS MATERIALIZED (SELECT m.entity, count(*) AS many, max(r.valid_from) AS latest FROM atom r"
+        " CROSS JOIN mention m ON m.space = r.space AND m.atom = r.id WHERE r.space = :space AND r.id > ?"
+        f" AND r.valid_to IS NULL AND r.tombstone IS NULL AND {quarantine_rows.PASSES} GROUP BY m.entity)"
+        " SELECT c.name, many, latest FROM counted JOIN entity_name c ON c.space = :space AND c.id = counted.entity"
+        " WHERE c.key <> ? AND EXISTS (SELECT 1 FROM entity_name n WHERE n.space = c.space AND n.entity = c.id"
+        f" AND n.key LIKE ? ESCAPE '!') ORDER BY {_ORDERS[order]} LIMIT ? OFFSET ?",
         *(after, key(_USER), containing, limit, start),
     )
     return [MentionedEntity(name=name, statements=count, last=from_ms(last)) for name, count, last in rows]

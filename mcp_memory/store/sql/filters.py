@@ -18,7 +18,16 @@ _MENTIONS = (
 )
 _SESSION = "(SELECT id FROM session WHERE space = :space AND name = ?)"
 _TAKEN = "(SELECT unixepoch(f.timestamp, 'subsec') * 1000 FROM ref f WHERE f.space = r.space AND f.id = r.ref)"
+# Hooks and imports name a session after its client and eight hexadecimal digits.
+CLIENT = (
+    "CASE WHEN length(s.name) > 9 AND substr(s.name, length(s.name) - 8, 1) = '-'"
+    " AND rtrim(substr(s.name, length(s.name) - 7), '0123456789abcdef') = ''"
+    " AND substr(s.name, 1, 1) NOT BETWEEN '0' AND '9' AND s.name NOT LIKE 'session-%'"
+    " THEN substr(s.name, 1, length(s.name) - 9) ELSE s.client END"
+)
+"""The client of a session `s`."""
 _OF_PROJECT = "(SELECT id FROM session WHERE space = :space AND project = ?)"
+_OF_CLIENT = f"(SELECT s.id FROM session s WHERE s.space = :space AND {CLIENT} = ?)"
 _OFFLOADED_IN = "r.ref IN (SELECT o.ref FROM record o WHERE o.space = :space AND o.session {})"
 
 
@@ -51,6 +60,8 @@ def where(tx: Transaction, layer: Layer, filters: Filters) -> tuple[str, list[Va
             add(_OFFLOADED_IN.format(f"= {_SESSION}"), filters.session)
         if filters.project is not None:
             add(_OFFLOADED_IN.format(f"IN {_OF_PROJECT}"), filters.project)
+        if filters.client is not None:
+            add(_OFFLOADED_IN.format(f"IN {_OF_CLIENT}"), filters.client)
         if filters.as_of is not None:
             add(f"{_TAKEN} <= ?", to_ms(filters.as_of))
     elif layer == "turn":
@@ -58,6 +69,8 @@ def where(tx: Transaction, layer: Layer, filters: Filters) -> tuple[str, list[Va
             add(f"r.session = {_SESSION}", filters.session)
         if filters.project is not None:
             add(f"r.session IN {_OF_PROJECT}", filters.project)
+        if filters.client is not None:
+            add(f"r.session IN {_OF_CLIENT}", filters.client)
         if filters.role is not None:
             add("r.role = ?", filters.role)
     else:

@@ -16,16 +16,10 @@ from typing import NamedTuple
 from mcp_memory.core.types import TITLE
 from mcp_memory.language.words import fold
 from mcp_memory.store.sql import entity_rows, quarantine_rows
+from mcp_memory.store.sql.filters import CLIENT
 from mcp_memory.store.sql.transaction import Transaction, Value, from_ms, to_ms
 from mcp_memory.store.sql.turn_rows import SPOKEN
 
-# Hooks and imports name a session after its client and eight hexadecimal digits.
-_CLIENT = (
-    "CASE WHEN length(s.name) > 9 AND substr(s.name, length(s.name) - 8, 1) = '-'"
-    " AND rtrim(substr(s.name, length(s.name) - 7), '0123456789abcdef') = ''"
-    " AND substr(s.name, 1, 1) NOT BETWEEN '0' AND '9' AND s.name NOT LIKE 'session-%'"
-    " THEN substr(s.name, 1, length(s.name) - 9) ELSE s.client END"
-)
 _IN_NAME = re.compile(r"(?![0-9]|session-)(.+)-[0-9a-f]{8}", re.DOTALL)
 TALK = (
     "t.space = :space AND t.role <> 'note' AND (t.role <> 'system' OR coalesce(t.name, '') <> 'title')"
@@ -111,7 +105,7 @@ def list_sessions(
         )
         values.append(entity_rows.number_of(tx, filters.entity))
     if filters.client is not None:
-        conditions.append(f"{_CLIENT} = ?")
+        conditions.append(f"{CLIENT} = ?")
         values.append(filters.client)
     if filters.project is not None:
         conditions.append("coalesce(s.project, '') = ?")
@@ -132,7 +126,7 @@ def list_sessions(
     most = "" if among is not None else "LIMIT ?"
     values += [] if among is not None else [limit]
     rows = tx.all(
-        f"WITH dated AS MATERIALIZED (SELECT s.id, s.name, {_CLIENT} AS client, s.project,"
+        f"WITH dated AS MATERIALIZED (SELECT s.id, s.name, {CLIENT} AS client, s.project,"
         f" (SELECT max(t.said_at) FROM turn t WHERE {TALK} AND t.session = s.id) AS last"
         f" FROM session s WHERE {' AND '.join(conditions)})"
         f" SELECT * FROM dated WHERE last IS NOT NULL {following} ORDER BY last DESC, id DESC {most}",

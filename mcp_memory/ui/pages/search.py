@@ -34,7 +34,7 @@ _LAYERS: Mapping[FoundLayer, str] = {
     "page": "Pages",
     "entity": "People and things",
 }
-_FILTERS = ("kind", "entity", "as_of", "session", "role", "since", "until")
+_FILTERS = ("kind", "entity", "as_of", "session", "client", "role", "since", "until")
 _OF_EXPLAINED = ("kind", "entity", "since", "until")
 _LIMIT = 20
 _EXPLAINED = 10
@@ -98,6 +98,7 @@ def _form(view: View, query: str, layer: str) -> Element:
     filters = [
         *ui.hidden({"in": layer} if layer else {}),
         *ui.statement_filters(asked),
+        ui.input_field("Client", "client", asked.get("client", ""), hint="codex"),
         ui.input_field("Conversation", "session", asked.get("session", "")),
         ui.choice("Said by", "role", roles, asked.get("role", "")),
     ]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mcp_memory.core.lru import LRU
+from mcp_memory.store.sql.filters import CLIENT
 from mcp_memory.store.sql.transaction import Transaction, to_ms
 from mcp_memory.store.sqlite.migrations import OUTLINE_ASKS, OUTLINE_SIZE
 from mcp_memory.store.turn_metadata import TurnMetadata
@@ -239,6 +240,9 @@ def _which_pass(
         passes &= columns.sessions[places] == (-1 if number is None else number)
     if filters.project is not None:
         numbers = tx.column("SELECT id FROM session WHERE space = :space AND project = ?", filters.project)
+        passes &= np.isin(columns.sessions[places], np.array(numbers, np.int64))
+    if filters.client is not None:
+        numbers = tx.column(f"SELECT s.id FROM session s WHERE s.space = :space AND {CLIENT} = ?", filters.client)
         passes &= np.isin(columns.sessions[places], np.array(numbers, np.int64))
     if filters.role is not None:
         those = [code for code, (role, _) in columns.who.items() if role == filters.role]
