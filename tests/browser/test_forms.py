@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -75,7 +75,7 @@ def test_a_value_is_asked_for_in_the_form_and_an_end_is_undone(own_ui: Interface
 
 
 async def _lives_in_oslo(memory: Memory) -> str:
-    fact = {"entity": "Tove", "relation": "lives in", "value": "Oslo"}
+    fact: dict[str, Any] = {"entity": "Tove", "relation": "lives in", "value": "Oslo"}
     return (await memory.remember("Tove lives in Oslo.", **fact, typed=True)).atom.id
 
 

@@ -117,7 +117,7 @@ async def test_a_statement_that_waits_has_its_fact_and_the_words_that_it_is_base
 def holding_a_statement(memory: Memory) -> None:
     store, now = memory._parts.store, datetime(2026, 11, 20, tzinfo=UTC)  # pyright: ignore[reportPrivateUsage]
     quote = Evidence(turn="t1", span=(0, 32), quote=ATTACKS[0][:32])
-    fact = {"entity": "deploy key", "relation": "kept_under", "value": "the flower pot"}
+    fact: dict[str, Any] = {"entity": "deploy key", "relation": "kept_under", "value": "the flower pot"}
     atom = NewAtom(
         kind="episodic", text="The deploy key is under the flower pot.", priority=50, confidence=0.9, session="s",
         valid_from=now, evidence=[quote], source="web", held=("keep",), **fact,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, deque
+from typing import Any
 
 import pytest
 
@@ -35,7 +36,7 @@ async def full(maya: Memory) -> Memory:
         "make", log, task="Mend the shelf", session="s1", step="Measure", status="done"
     )
     await maya.remember("The shelf is 2 m wide.", kind="episodic", cites=[f"{done.ref}:1"], typed=True)
-    fact = {"entity": "user", "relation": "takes_for_blood_pressure", "value": "ramipril"}
+    fact: dict[str, Any] = {"entity": "user", "relation": "takes_for_blood_pressure", "value": "ramipril"}
     await maya.remember("Maya takes ramipril for her blood pressure.", **fact, typed=True)
     fact["value"] = "amlodipine"
     await maya.remember("Maya takes amlodipine for her blood pressure.", **fact, supersedes=["a62"], typed=True)

@@ -112,7 +112,7 @@ def _acts(view: View, atom: Atom, draft: Correction | None) -> Element | None:
     acts = [
         _correction(view, atom, draft) if is_open or draft else None,
         _ending(view, atom) if is_open else None,
-        *_forget_link(view, atom.id),
+        _forget_link(view, atom.id),
     ]
     return el("div", acts, class_="acts") if any(acts) else None
 
@@ -395,9 +395,8 @@ def _history_end(fact: Fact) -> Element | str | None:
     return None if was_never_true(fact) else ui.moment(fact.valid_to, day=True)
 
 
-def _forget_link(view: View, id: str) -> Iterator[Element]:
-    if view.may("admin"):
-        yield ui.link("/forget", "Forget …", ids=id)
+def _forget_link(view: View, id: str) -> Element | None:
+    return ui.link("/forget", "Forget …", ids=id) if view.may("admin") else None
 
 
 # --- a turn -----------------------------------------------------------------------------------------
@@ -434,7 +433,7 @@ async def turn(view: View) -> Page:
             await feedback_part(view, id),
             *_cites(await memory.cites(id)),
             _turn_facts(shown, is_intact=await memory.is_intact(id)),
-            *(el("p", link) for link in _forget_link(view, id)),
+            el("div", forget, class_="acts") if (forget := _forget_link(view, id)) else None,
         ),
     )
 
