@@ -42,7 +42,8 @@ class Watched(Exports):
 
 @pytest.fixture
 async def memory(memory: Memory) -> Memory:
-    await memory.record_turns([NewTurn(role="user", content=f"Boat {n} leaves.") for n in range(300)], session="s")
+    for quay in range(20):  # turns would be judged in the background, which changes their rows
+        await memory.remember(f"Boat {quay} leaves from quay {quay}.", typed=True)
     return memory
 
 
