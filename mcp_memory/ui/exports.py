@@ -90,9 +90,8 @@ class Exports:
         def tell(doing: str, done: int, total: int) -> None:
             if self._is_stopping:
                 raise _Stopped
-            self._states[memory.space] = ExportState(
-                doing=doing, done=min(done, total), total=total
-            )  # the total is an estimate
+            done = min(done, total)  # the total leaves out notes
+            self._states[memory.space] = ExportState(doing=doing, done=done, total=total)
             self._changed()
 
         folder = memory.settings.home / "exports" / memory.space
