@@ -12,6 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import anyio
 import anyio.to_thread
 import pytest
 
@@ -91,13 +92,21 @@ async def maps(memory: Memory) -> list[MemoryMap]:
     return [await memory.entity_map(), await memory.entity_map(about="user")]
 
 
+async def record(memory: Memory) -> Any:
+    """Record the turns, and wait until the background has judged them, which is noted with the time."""
+    stored = await memory.record_turns(TURNS, session="trip")
+    while [list(item.reasons) for item in await memory.waiting()] != [["drop"]]:  # noqa: ASYNC110 -- nothing announces it
+        await anyio.sleep(0.01)
+    return stored
+
+
 def called(verbs: str) -> list[tuple[str, Step]]:
     """Return the steps that call verbs with nothing."""
     return [(verb, lambda memory, _, verb=verb: getattr(memory, verb)()) for verb in verbs.split()]
 
 
 JOURNEY: list[tuple[str, Step]] = [
-    ("record_turns", lambda m, s: m.record_turns(TURNS, session="trip")),
+    ("record_turns", lambda m, s: record(m)),
     ("offload_tool_result", lambda m, s: m.offload_tool_result("make", LOG, session="trip", task="Build the ferry")),
     ("keep_tool_result", lambda m, s: m.keep_tool_result("cat", "a short file", tool_call_id="c2", session="trip")),
     ("remember", lambda m, s: m.remember(
