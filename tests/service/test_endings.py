@@ -36,7 +36,11 @@ async def test_a_statement_and_its_fact_end_on_the_day_and_an_event_says_so(home
         assert (await memory.facts_about("Tamsin"))[0].valid_to == ended.valid_to
         assert done.atom.text == "Ended on 1 March 2026: Tamsin lives in Oslo."
         assert (done.atom.kind, done.atom.source, done.atom.fact, done.atom.held) == ("episodic", "user", None, ())
-        assert [atom.id for atom in (await memory.statements()).atoms] == ["a2"]
+        assert (await memory.statements()).atoms == []
+        assert [atom.id for atom in (await memory.statements(ended=True)).atoms] == ["a1"]
+        assert (await memory.memory_search("Tamsin")).atoms == []
+        new = await memory.lately(days=7)
+        assert (new.learned, new.changed, new.learned_total) == ([], [], 0)
         assert [atom.id for atom in (await memory.statements(as_of="2026-02-01")).atoms] == ["a1"]
 
 
