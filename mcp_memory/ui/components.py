@@ -424,7 +424,7 @@ def action(view: View, name: str, text: str, *, needs: Right = "admin", kind: st
 
 def undo_correction(view: View, id: str) -> Element | None:
     """Return the button that undoes the correction `id`; None if the reader lacks the right."""
-    return action(view, "undo_correction", "Undo this correction", id=id, back=f"/{id}")
+    return action(view, "undo_correction", "Undo", id=id, back=f"/{id}")
 
 
 def kind_choice(kind: StatementKind) -> Element:

@@ -170,7 +170,7 @@ async def _preview(view: View, ids: Sequence[str]) -> list[Any]:
     )
     return [
         ui.section("This goes", ui.rows(rows[:_GOING]), folded if rows[_GOING:] else None, cut),
-        form or ui.note("You can look, but not forget here."),
+        el("div", form, class_="acts") if form else ui.note("You can look, but not forget here."),
         _effects(would, await _mentions(view, would.ids)),
     ]
 
@@ -208,7 +208,11 @@ async def _also(view: View, would: Forgotten) -> Iterable[Element]:
     messages = "message" if len(came_from) == 1 else "messages"
     titles = (f"Also forget the {messages} that it came from?", "Also forget what may say the same?")
     return [
-        el("fieldset", el("legend", title), ui.rows([box] for box in boxes), class_="also")
+        el(
+            "fieldset",
+            el("legend", title),
+            ui.rows([box] for box in boxes),
+        )
         for title, boxes in zip(titles, (came_from, alike), strict=True)
         if boxes
     ]

@@ -112,12 +112,16 @@ def _act(name: str, form: Element | None, *, id: str | None = None, is_open: boo
     return form and el("details", summary, form, id=id, open=is_open, name="act")
 
 
-def _acts(view: View, atom: Atom, draft: Correction | None) -> Element | None:
-    """Return what the reader may do with a statement; an ended one is only forgotten, unless there is a draft."""
+def _acts(view: View, atom: Atom, draft: Correction | None, *, undo: Any) -> Element | None:
+    """Return what the reader may do with a statement; one with an end is only forgotten, unless there is a draft.
+
+    `undo` is the button that undoes its end.
+    """
     is_open = atom.valid_to is None
     acts = [
         _correction(view, atom, draft) if is_open or draft else None,
         _ending(view, atom) if is_open else None,
+        *(undo or ()),
         _forget_link(view, atom.id),
     ]
     return el("div", acts, class_="acts") if any(acts) else None
@@ -189,6 +193,8 @@ async def show_statement(view: View, id: str, draft: Correction | None = None) -
     fact = next((quote.fact for quote in (atom, *why.replaces) if quote.fact), None)
     facts = drop_repeated(await memory.facts_about(fact.entity)) if fact else []
     newer = why.replaced_by[:1]
+    has_ended = any(map(is_ending, newer))  # with no other statement in its place
+    undo = [await undo_button(view, quote, [atom]) for quote in newer]
     title = one_line(remove_hidden(atom.text), _TITLE)
     return Page(
         title=title,
@@ -199,11 +205,9 @@ async def show_statement(view: View, id: str, draft: Correction | None = None) -
             *_doubt_note(view, atom.id, atom.held, note=QUARANTINED),
             *_doubt_note(view, atom.id, atom.doubts, note="Compare it with its words:"),
             _end_note(atom, newer),
-            _acts(view, atom, draft),
-            *_changes("Now", [quote for quote in newer if not is_ending(quote)]),
-            *[await undo_button(view, quote, [atom]) for quote in newer],
-            *_changes("Before", why.replaces),
-            await undo_button(view, atom, why.replaces),
+            _acts(view, atom, draft, undo=undo if has_ended else None),
+            None if has_ended else _changes("Now", newer, undo),
+            _changes("Before", why.replaces, await undo_button(view, atom, why.replaces)),
             ui.section("Based on", *_quotes(atom, evidence, list(turns.values()), elsewhere), id="evidence"),
             _support(why),
             *_history(fact, facts),
@@ -227,7 +231,7 @@ def _meta(atom: Atom, turn: Turn | None, titles: Mapping[str, str]) -> Element:
         ui.rule_badge(atom),
         ui.entity_links(atom.entities),
     )
-    return el("div", parts, class_="line about")
+    return el("div", parts, class_="line about over" if atom.valid_to else "line about")
 
 
 def _details(atom: Atom, quoted: Sequence[Turn]) -> Element:
@@ -280,10 +284,9 @@ def _end_note(atom: Atom, newer: Sequence[Atom]) -> Element | None:
     return ui.note("This was never true: it was corrected." if never else because or since, kind="warn")
 
 
-def _changes(title: str, others: Sequence[Atom]) -> Iterator[Element]:
-    """Yield what replaced a statement, or what it replaced."""
-    if others:
-        yield ui.section(title, ui.rows(map(ui.statement_row, others)))
+def _changes(title: str, others: Sequence[Atom], undo: Any) -> Element | None:
+    """Return what replaced a statement, or what it replaced, and the button to undo; None if there is nothing."""
+    return ui.section(title, ui.rows(map(ui.statement_row, others)), undo) if others else None
 
 
 def _superseded_row(old: Atom, new: Atom) -> Element:
