@@ -231,7 +231,7 @@ def _meta(atom: Atom, turn: Turn | None, titles: Mapping[str, str]) -> Element:
         ui.rule_badge(atom),
         ui.entity_links(atom.entities),
     )
-    return el("div", parts, class_="line about over" if atom.valid_to else "line about")
+    return el("div", parts, class_="line about over" if atom.valid_to and not is_ending(atom) else "line about")
 
 
 def _details(atom: Atom, quoted: Sequence[Turn]) -> Element:
