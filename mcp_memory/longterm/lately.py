@@ -14,6 +14,7 @@ from itertools import islice
 from mcp_memory.core.types import Atom, MentionedEntity
 from mcp_memory.language.when.intervals import local
 from mcp_memory.longterm import digest
+from mcp_memory.longterm.corrections import is_ending
 from mcp_memory.longterm.promises import open_promises
 from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.store.sql import atom_rows, entity_rows
@@ -82,7 +83,7 @@ def lately(context: SearchContext, *, days: int) -> Lately:
 
 def _changes(context: SearchContext, new: Sequence[Atom]) -> Iterator[Replaced]:
     """Yield the statements that new statements replaced, newest change first."""
-    successors = {atom.id: atom for atom in new if digest.is_fit(atom)}
+    successors = {atom.id: atom for atom in new if digest.is_fit(atom) and not is_ending(atom)}
     ended = context.store.read(context.space, atom_rows.superseded_by, list(successors)) if successors else []
     for old in sorted(ended, key=lambda atom: -int((atom.superseded_by or "a0")[1:])):
         if digest.is_former(old) and old.superseded_by is not None:
