@@ -105,6 +105,8 @@ class Filters:
     """Whether atoms that were extracted without a model pass."""
     least_priority: int | None = None
     """Atoms only: the least priority; a negative priority is above all others."""
+    learned_since: datetime | None = None
+    """Atoms only: the earliest moment at which they were stored."""
 
 
 class NearestQuery(NamedTuple):
