@@ -97,6 +97,8 @@ class Filters:
     """Leave out atoms that wait for review."""
     ended: bool = False
     """Without `as_of`: include ended atoms, except sentences that a statement replaced."""
+    only_ended: bool = False
+    """With `ended`: only ended atoms."""
     at: datetime | None = None
     """Without `as_of` and `ended`: the present moment. Atoms that end later pass; if None, atoms with an end do not."""
     label: Label | None = None

@@ -67,6 +67,8 @@ async def test_an_ended_statement_is_listed_where_it_is_asked_for(maya: Memory) 
     ended = await at(maya, "/memory?ended=1")
     row = next(one for one in elements(ended) if one.attributes.get("class") == "statement ended")
     assert "Maya lives in Lisbon." in text_of(row)
+    assert "1 statement" in (only := text(await at(maya, "/memory?ended=only")))
+    assert "Maya lives in Porto." not in only.partition("Statements")[2]
 
 
 async def test_many_statements_come_page_by_page(memory: Memory) -> None:

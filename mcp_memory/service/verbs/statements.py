@@ -365,6 +365,7 @@ class StatementVerbs(Verbs):
         as_of: str | None = None,
         learned: str | None = None,
         ended: bool = False,
+        only_ended: bool = False,
         newest_first: bool = False,
         limit: int = 50,
         cursor: str | None = None,
@@ -372,8 +373,9 @@ class StatementVerbs(Verbs):
         """Return a page of the statements current at `as_of` (default: now), in the order of a search without a query.
 
         `since` and `until` limit when they became true. `learned` is the first day on which they were stored; what
-        waits for review is left out then. `ended` includes statements that have ended. With `newest_first`, those that
-        became true last are first. Raises NotFound for an unknown scene or entity.
+        waits for review is left out then. `ended` includes statements that have ended, `only_ended` leaves out
+        all others. With `newest_first`, those that became true last are first. Raises NotFound for an unknown scene or
+        entity.
         """
         from mcp_memory.longterm.search.pages import after, asked_at, page_of
         from mcp_memory.longterm.search.scenes import resolve_filters
@@ -391,7 +393,8 @@ class StatementVerbs(Verbs):
             as_of=self._parts.parse_time(as_of, "as_of", now=at, end=True),
             learned_since=self._parts.parse_time(learned, "learned", now=at),
             unheld=learned is not None,
-            ended=ended,
+            ended=ended or only_ended,
+            only_ended=only_ended,
         )
         filters, note = resolve_filters(store, space, filters)
         asked = ("statements", space, filters, newest_first)

@@ -95,6 +95,8 @@ def where(tx: Transaction, layer: Layer, filters: Filters) -> tuple[str, list[Va
         if filters.as_of is None:
             if filters.ended:
                 add(f"NOT ({REPLACED_SENTENCE})")
+                if filters.only_ended:
+                    add("r.valid_to IS NOT NULL")
             else:
                 if filters.at is None:
                     add("r.valid_to IS NULL")

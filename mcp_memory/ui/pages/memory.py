@@ -172,6 +172,8 @@ _ACTIONS = {
     "restore": "restored",
 }
 _FILTERS = ("kind", "entity", "scene", "since", "until", "learned", "as_of", "ended")
+_ONLY = "only"
+_ENDED = {"": "true now", "1": "also what ended", _ONLY: "only what ended"}
 _IMPORTANT = "important"
 _PERIOD = {"in": "of", "since": "from", "until": "to", "learned": "learned since", "as_of": "as of"}
 _ORDERS = {"": "newest", _IMPORTANT: "most important"}
@@ -205,7 +207,8 @@ async def _read_statements(view: View) -> StatementPage | str:
     try:
         return await view.memory.statements(
             kind=cast("Kind", kind) if kind in KINDS else None,
-            ended="ended" in view.query,
+            ended=bool(view.query.get("ended")),
+            only_ended=view.query.get("ended") == _ONLY,
             newest_first=view.query.get("order") != _IMPORTANT,
             limit=_LISTED,
             cursor=view.query.get("cursor"),
@@ -332,7 +335,7 @@ def _filters(view: View) -> Element:
     form = el(
         "form",
         ui.statement_filters(query),
-        ui.tick("also those that ended", "ended", checked="ended" in query),
+        ui.choice("Which", "ended", _ENDED.items(), query.get("ended", "")),
         ui.hidden({name: query[name] for name in ("scene", "learned", "order") if query.get(name)}),
         el("button", "Show"),
         ui.link(_STATEMENTS, "Show all") if is_filtered else None,
