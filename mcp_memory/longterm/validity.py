@@ -129,9 +129,12 @@ def time_note(atom: Atom, at: datetime) -> str:
 
 def planned_day(atom: Atom) -> Span | None:
     """Return the day for which a statement plans something; None if it plans nothing or names no single certain day."""
-    if atom.kind != "episodic" or end_of(atom) is not None:
-        return None
-    return _planned_day(atom.text, atom.valid_from)
+    return named_day(atom) if atom.kind == "episodic" else None
+
+
+def named_day(atom: Atom) -> Span | None:
+    """Return the only certain day that a statement names, whatever its kind, if that was in the future when said."""
+    return _named_day(atom.text, atom.valid_from) if end_of(atom) is None else None
 
 
 # --- days that a statement names --------------------------------------------------------------------
@@ -183,7 +186,7 @@ def _is_one_clause(text: str, date: Span) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _planned_day(text: str, said_at: datetime) -> Span | None:
+def _named_day(text: str, said_at: datetime) -> Span | None:
     """Return the only day that a statement names, if it was in the future when said and is not a limit, else None.
 
     "From 10 November", "after 10 November" and "by 10 November" name limits.

@@ -6,11 +6,14 @@ Empty parts are left out. It needs no model; without one, it says what a model w
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
 from mcp_memory.core.text import one_line, plural
 from mcp_memory.core.types import Atom, Conversation, MentionedEntity
+from mcp_memory.language.when.annotate import ADDITION
+from mcp_memory.longterm.turns import without_lead_in
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, Node, el
@@ -106,7 +109,8 @@ def _review_note(waiting: int) -> Element | None:
 
 def _statement(atom: Atom, *meta: Node | None, when: Node) -> Element:
     """Return a statement with its date or day beside it."""
-    text = ui.memory_text(one_line(atom.text, _TEXT))
+    start, end = without_lead_in(atom.text, 0, len(atom.text))
+    text = ui.memory_text(one_line(atom.text[start:end], _TEXT))
     return ui.dated_row(el("p", ui.link(f"/{atom.id}", text), class_="said"), *meta, when=when)
 
 
@@ -140,7 +144,14 @@ def _talks(talks: Sequence[Conversation]) -> Element | None:
 
 
 def _coming(planned: Sequence[Planned], now: date) -> Element | None:
-    rows = [_statement(plan.atom, when=el("strong", _when(plan.day, now), class_="when")) for plan in planned]
+    """Return the plans with their days, which are left out of the texts where a date was added to them."""
+    rows = [
+        _statement(
+            replace(plan.atom, text=ADDITION.sub("", plan.atom.text)),
+            when=el("strong", _when(plan.day, now), class_="when"),
+        )
+        for plan in planned
+    ]
     return ui.section("Coming up", _first(rows)) if rows else None
 
 
