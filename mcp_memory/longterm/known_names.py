@@ -21,8 +21,8 @@ from mcp_memory.store.sql import atom_rows
 from mcp_memory.store.values import Filters
 
 _CAPITALISED = re.compile(r"(?<!\w)[^\W\d_a-z][\w-]+")
-_COMPOUND = re.compile(r" (?:of|&) ")
-"""In the name of a thing that is not called by a part: "Gulf of Riga"."""
+_COMPOUND = re.compile(r" (?:of|&|and|und|et|en|y|e) ")
+"""In the name of a thing that is not called by a part: "Gulf of Riga", "Naald en Draad"."""
 
 
 class KnownNames:
@@ -53,14 +53,17 @@ class KnownNames:
                 self._bearers[fold(word)].add(main)
 
     def _same(self, name: str) -> str | None:
-        """Return the only entity whose name contains all words of a name, or is contained in it; None if none is."""
+        """Return the only entity whose name contains all words of a name, or is contained in it; None if none is.
+
+        "De Kaai" is "Theater De Kaai", whoever else is called "De".
+        """
         words = [fold(word) for word in without_title(name).split()]
         if _COMPOUND.search(name):
             return None
         bearers = [self._bearers[word] for word in words if word in self._bearers]
         if len(bearers) < len(words) and not any(word in self._main for word in words):
             return None
-        several = set[str]().union(*bearers)
+        several = set.intersection(*bearers) if len(bearers) == len(words) else set[str]().union(*bearers)
         return next(iter(several)) if len(several) == 1 else None
 
     def named_in(self, text: str, names: Iterable[str]) -> tuple[str, ...]:

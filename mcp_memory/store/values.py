@@ -101,6 +101,8 @@ class Filters:
     """Leave out atoms that wait for review."""
     ended: bool = False
     """Without `as_of`: include ended atoms, except sentences that a statement replaced."""
+    only_ended: bool = False
+    """With `ended`: only ended atoms."""
     at: datetime | None = None
     """Without `as_of` and `ended`: the present moment. Atoms that end later pass; if None, atoms with an end do not."""
     label: Label | None = None
@@ -109,6 +111,8 @@ class Filters:
     """Whether atoms that were extracted without a model pass."""
     least_priority: int | None = None
     """Atoms only: the least priority; a negative priority is above all others."""
+    learned_since: datetime | None = None
+    """Atoms only: the earliest moment at which they were stored."""
 
 
 class NearestQuery(NamedTuple):

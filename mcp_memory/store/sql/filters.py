@@ -80,6 +80,8 @@ def where(tx: Transaction, layer: Layer, filters: Filters) -> tuple[str, list[Va
             add("r.reader IS NULL")
         if filters.least_priority is not None:
             add("(r.priority < 0 OR r.priority >= ?)", filters.least_priority)
+        if filters.learned_since is not None:
+            add("r.learned_at >= ?", to_ms(filters.learned_since))
         if filters.label is not None:
             add("r.label = ?", filters.label)
         if filters.entity is not None:
@@ -93,6 +95,8 @@ def where(tx: Transaction, layer: Layer, filters: Filters) -> tuple[str, list[Va
         if filters.as_of is None:
             if filters.ended:
                 add(f"NOT ({REPLACED_SENTENCE}) AND NOT ({ENDING})")
+                if filters.only_ended:
+                    add("r.valid_to IS NOT NULL")
             else:
                 if filters.at is None:
                     add("r.valid_to IS NULL")
