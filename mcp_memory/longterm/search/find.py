@@ -15,7 +15,7 @@ the time before all others were tried, and found no more of the evidence. People
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -390,12 +390,8 @@ class _Finder:
         reranked = (by_id[hit.id] for hit in ranked.hits)
         rows = [next(reranked) if row.ranked else row for row in rows]
         rows.sort(key=lambda row: (row.id in self._held, -row.verbatim))
-        return newer_first(rows, self._corrected(by_id)), ranked.note
-
-    def _corrected(self, rows: Mapping[str, _Row]) -> dict[str, _Row]:
-        """Return the row with the correction of a turn, a statement or its turn, by the id of the corrected turn."""
-        by_turn = {turn: rows.get(atom.id) or rows.get(atom.evidence) for turn, atom in self._corrections.items()}
-        return {turn: row for turn, row in by_turn.items() if row}
+        corrected = {turn: by_id[atom.id] for turn, atom in self._corrections.items() if atom.id in by_id}
+        return newer_first(rows, corrected), ranked.note
 
     def _without_evidence(self, rows: Sequence[_Row]) -> list[_Row]:
         """Leave out turns that are evidence of a statement before them, unless they contain a literal."""
