@@ -178,7 +178,7 @@ def _arguments(arguments: Any) -> Element | None:
 
 def _records_of(records: Sequence[Any]) -> Iterator[Element]:
     if records:
-        yield ui.section("Steps with this result", ui.rows(map(record_row, records)))
+        yield ui.section("Steps with this result", ui.rows(record_row(record, is_open=True) for record in records))
 
 
 def _citing_statements(why: Why) -> Iterator[Element]:
