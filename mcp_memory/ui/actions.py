@@ -54,7 +54,8 @@ _TEXTS = {
 def confirmation_address(path: str, name: str, *values: str | int) -> str:
     """Return the address of a page that confirms an action; the values are ids of rows, and numbers."""
     confirmation = ".".join(map(str, (name, *values[:_MAX_VALUES])))
-    return f"{path}{'&' if '?' in path else '?'}{CONFIRMATION}={confirmation}"
+    path, mark, place = path.partition("#")
+    return f"{path}{'&' if '?' in path else '?'}{CONFIRMATION}={confirmation}{mark}{place}"
 
 
 def confirmation(parameter: str | None) -> list[Element]:
