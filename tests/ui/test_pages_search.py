@@ -144,3 +144,13 @@ async def test_an_id_leads_to_its_page_and_strange_words_find_nothing(maya: Memo
     page = await at(maya, "/search?q=%22%3E%3Cscript%3E&in=turn")
     assert page.title == 'Search: "><script>'
     assert not [one for one in elements(page) if one.tag == "script"]
+
+
+async def test_a_first_name_finds_the_person_first_with_what_they_are_to_the_user(memory: Memory) -> None:
+    name = "Nkechi Obi"
+    await memory.remember("Nkechi Obi is my customer.", entity="user", relation="customer", value=name, typed=True)
+    await memory.record_turns([NewTurn(role="user", content="Nkechi pays on Friday.")], session="s")
+    page = await at(memory, "/search?q=nkechi")
+    assert "Nkechi Obi" in text(page)
+    assert "your customer" in text(page)
+    assert next(link for link in links(page) if "/t" in link or "/entity/" in link) == "/entity/Nkechi%20Obi"
