@@ -108,10 +108,12 @@ async def test_it_opens_with_the_statement_that_introduces_it_and_lists_its_conv
     first, second = (datetime(2026, 11, day, 12, tzinfo=UTC) for day in (10, 12))
     await stated(maya, "Our designer is Wouter Coussement.", designer, "Ghent", session="a", said_at=first)
     await stated(maya, "Wouter lives on a boat.", designer, session="b", said_at=second)
+    (turn,) = (turn.id for turn in await maya.session_turns("a"))
     page = await entity(maya, name="wouter")
     assert page.title == designer
     assert said(page)[0] == "Our designer is Wouter Coussement."
-    assert [link for link in links(page) if "/session/" in link] == ["/session/a", "/session/b", "/session/a"]
+    where = [link for link in links(page) if "/session/" in link]
+    assert where == [f"/session/a#{turn}", "/session/b", "/session/a"]
     assert links(page).count("/entity/Ghent") == 2  # the picture and the table
 
 
