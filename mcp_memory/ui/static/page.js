@@ -29,31 +29,57 @@ function move(step) {
   row?.scrollIntoView({ block: "nearest" });
 }
 
-// Presses what has a key of its own: in the row with the focus, else on the page where only one has it.
+// Presses what has a key of its own: in the row with the focus, else on the page where only one has it. `e` leads to the
+// evidence and `c` to the correction of a statement: of the row with the focus, else of the page.
 function press(key) {
   const row = rowWithFocus();
-  const own = row?.querySelector(`[data-key="${key}"]`);
-  const all = main.querySelectorAll(`[data-key="${key}"]`);
-  const chosen = own ?? (key === "e" || all.length === 1 ? all[0] : null);
-  const quote = key === "e" ? (row?.querySelector(".quote a[href]") ?? main.querySelector(".quote a[href]")) : null;
-  (chosen ?? quote)?.dispatchEvent(new MouseEvent("click", { bubbles: true, cancelable: true, view: window }));
+  const own = key === "e" ? ".quote a[href]" : `[data-key="${key}"]`;
+  const part = { e: "#evidence", c: "#correct" }[key];
+  const statement = part && [...(row?.querySelectorAll("a[href]") ?? [])].find((link) => /\/a\d+$/.test(link.pathname));
+  const all = main.querySelectorAll(own);
+  if (row?.querySelector(own)) row.querySelector(own).click();
+  else if (statement) location.assign(statement.pathname + part);
+  else if (key === "e" || all.length === 1) all[0]?.click();
+  else open(part);
 }
 
+function open(part) {
+  const details = part && main.querySelector(`details${part}`);
+  if (details) details.open = true;
+}
+
+// After g: the first letter of a page of the navigation, or its number.
+function go(key) {
+  const places = [...document.querySelectorAll("#menu nav a")];
+  const place = places[key - 1] ?? places.find((link) => link.textContent.trim().toLowerCase().startsWith(key));
+  place?.click();
+}
+
+const GOES = 1_500; // milliseconds after g
+let goes = 0;
 const keys = {
   __proto__: null,
   "/": () => (search.focus(), search.select()),
   j: () => move(1),
   k: () => move(-1),
   "?": () => dialog.showModal(),
+  g: () => (goes = Date.now()),
   Escape: () => document.activeElement?.blur(),
 };
 
 addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !event.defaultPrevented && event.target.form) {
+    event.preventDefault();
+    event.target.form.requestSubmit();
+  }
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
   const field = event.target.closest?.("input:not([type=checkbox], [type=radio]), textarea, select");
   if (dialog.open || (field && event.key !== "Escape")) return;
   const own = event.target.matches?.(ROW);
-  if (event.key in keys) {
+  if (Date.now() - goes < GOES && /^[a-z1-9]$/.test(event.key)) {
+    goes = 0;
+    go(event.key);
+  } else if (event.key in keys) {
     event.preventDefault();
     keys[event.key]();
   } else if (event.key === "Enter" && own) {
@@ -62,6 +88,18 @@ addEventListener("keydown", (event) => {
     press(event.key);
   }
 });
+
+const shortcuts = document.getElementById("open-keys");
+shortcuts.hidden = false;
+shortcuts.addEventListener("click", keys["?"]);
+
+// The row with the focus has it again after the reader comes back to the page.
+main.addEventListener("focusin", () => {
+  const row = rows().indexOf(rowWithFocus());
+  if (row >= 0) history.replaceState({ row }, "");
+});
+if (location.hash) open(/^#[a-z]+$/.test(location.hash) && location.hash);
+else rows()[history.state?.row]?.focus({ preventScroll: true });
 
 // --- changes ----------------------------------------------------------------------------------------
 
