@@ -36,7 +36,7 @@ _PLANS = 8
 _SOUGHT, _MESSAGES = 40, 8
 _ANSWERS = "? – "
 """Stands between a question and its answer in a statement."""
-_NEIGHBOURS = 40
+_NEIGHBOURS, _DRAWN = 40, 12
 
 
 async def entity(view: View) -> Page:
@@ -57,7 +57,7 @@ async def entity(view: View) -> Page:
     if not listed.atoms and as_of is None:
         past = await memory.statements(entity=name, ended=True, limit=_STATEMENTS, cursor=cursor)
     near = await memory.related_entities(name, limit=_NEIGHBOURS)
-    around = await memory.entity_map(about=name, limit=_NEIGHBOURS + 1) if near else None
+    around = await memory.entity_map(about=name, limit=_DRAWN + 1) if near else None
     talks = await memory.conversations(entity=name, limit=_TALKS)
     atoms = (past or listed).atoms
     title = _main_name(name, atoms)
