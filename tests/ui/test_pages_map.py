@@ -201,12 +201,12 @@ def test_colours_are_those_of_the_largest_groups() -> None:
 
 
 def test_the_legend_names_the_groups_with_three_names_on_a_day() -> None:
-    drawn = laid_out(groups(30, 3))
+    drawn = laid_out(groups(30, 6))
     day = max(spot.begun for spot in drawn.spots)
     shown = legend(drawn, day)
     assert shown is not None
     assert "Mentioned with" in text_of(shown)
-    assert legend(laid_out(groups(2, 1)), day) is None
+    assert legend(laid_out(groups(30, 2)), day) is None
 
 
 async def test_what_is_new_is_marked_only_beside_what_is_older(memory: Memory) -> None:
@@ -214,7 +214,7 @@ async def test_what_is_new_is_marked_only_beside_what_is_older(memory: Memory) -
         page = await at(memory, "/map")
         return [each.attributes["href"] for each in elements(page) if "new" in each.attributes.get("class", "").split()]
 
-    await store(memory, about("Noa", begun=NOW))
+    await store(memory, about("Noa", begun=memory.now()))
     assert await new() == []
-    await store(memory, about("Uxía", begun=NOW - timedelta(days=30)))
+    await store(memory, about("Uxía", begun=memory.now() - timedelta(days=30)))
     assert await new() == ["/entity/Noa"]
