@@ -155,9 +155,9 @@ def quote_turn(
 
 
 def conversation_link(turn: Turn, title: str) -> Element:
-    """Return a link to the conversation of a turn, a little before the turn."""
+    """Return a link to the turn in its conversation; of a long one, the page begins a little before the turn."""
     start = max(0, turn.position - TURNS_AROUND)
-    return link(f"/session/{part(turn.session)}", memory_text(title), start=start or None)
+    return link(f"/session/{part(turn.session)}#{turn.id}", memory_text(title), start=start or None)
 
 
 def relation_words(relation: str) -> str:

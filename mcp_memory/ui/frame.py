@@ -48,7 +48,14 @@ _KEYS = (
     ("j", "next row of a list"),
     ("k", "previous row"),
     ("Enter", "open what the row is about"),
-    ("e", "open the evidence"),
+    ("e", "open the evidence of a statement"),
+    ("c", "correct a statement"),
+    ("Ctrl Enter", "send the form"),
+    ("g", "then the first letter or the number of a page: go to it"),
+    ("r q", "on Review: release, keep out"),
+    ("u", "on Upkeep: bring back what was forgotten"),
+    ("n p", "in a result: next and previous hit"),
+    ("+ - 0", "on the map: closer, farther, all"),
     ("?", "show these keys"),
     ("Esc", "leave a field, close this"),
 )
@@ -146,7 +153,8 @@ def _switch(space: str, spaces: Sequence[str]) -> Element | None:
 def _footer(form_token: str) -> Element:
     token = el("input", type="hidden", name="form_token", value=form_token)
     leave = el("form", token, el("button", "Log out"), method="post", action="/do/leave", class_="inline")
-    return el("footer", el("div", el("span", f"{NAME} {__version__}"), leave, class_="line"))
+    keys = el("button", "Keys ", el("code", "?"), type="button", id="open-keys", hidden=True)
+    return el("footer", el("div", el("span", f"{NAME} {__version__}"), keys, leave, class_="line"))
 
 
 def _keys() -> Element:

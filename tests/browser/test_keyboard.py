@@ -74,6 +74,39 @@ def test_e_leads_from_a_statement_to_the_words_that_it_is_based_on(ui: Interface
         assert page.locator("mark").first.is_visible()
 
 
+def test_e_and_c_lead_from_a_row_to_the_evidence_and_the_correction_and_the_row_is_kept(ui: Interface) -> None:
+    with ui.page("/memory") as page:
+        for _ in range(200):
+            page.keyboard.press("j")
+            if page.evaluate("document.activeElement.querySelector('a[href]')?.pathname.match(/\\/a\\d+$/)"):
+                break
+        row = page.evaluate("document.activeElement.innerText")
+        for key, part in (("e", "#evidence"), ("c", "#correct")):
+            follow(page, key)
+            assert page.url.endswith(part)
+            page.go_back()
+            page.wait_for_function("text => document.activeElement.innerText === text", arg=row)
+
+
+def test_g_goes_to_the_pages_and_the_footer_opens_the_list_of_keys(ui: Interface) -> None:
+    with ui.page("/") as page:
+        for key, path in (("p", "/people"), ("2", "/memory"), ("r", "/review")):
+            page.keyboard.press("g")
+            follow(page, key)
+            assert ui.address(page.url) == path
+        tab_to(page, "Keys ?", "button")
+        page.keyboard.press("Enter")
+        assert page.locator("dialog#keys").is_visible()
+
+
+def test_ctrl_enter_sends_the_form(ui: Interface) -> None:
+    with ui.page("/people") as page:
+        press_until(page, "Tab", "main [type=search]")
+        page.keyboard.type("a")
+        follow(page, "Control+Enter")
+        assert "/people?q=a" in page.url
+
+
 def test_a_wrong_statement_is_corrected(own_ui: Interface) -> None:
     async def current(memory: Memory) -> str:
         return next(atom.id for atom in await memory.atoms() if atom.text.startswith("Tamsin swims"))

@@ -64,6 +64,9 @@ def test_the_slider_shows_earlier_days_while_it_moves(ui: Interface) -> None:
         assert 0 < spots(page) < now
         assert page.locator("#names tbody tr:visible").count() < now
         assert "?day=" in page.url
+        page.wait_for_function("document.querySelector('#names h2').textContent.startsWith('Names on ')")
+        day = page.locator(".map-time output").inner_text()
+        assert page.locator(".lead").inner_text().startswith(f"On {day}: ")
         page.keyboard.press("End")
         assert spots(page) == now
 

@@ -120,12 +120,14 @@ async def test_all_layers_are_in_one_list_and_each_can_be_asked_for_alone(filled
     assert found.known == (await filled.find("Ines bees", layers=["result"])).known
 
 
-async def test_a_query_that_is_a_name_shows_who_bears_it_first(filled: Memory) -> None:
+async def test_a_query_that_is_a_name_or_a_word_of_it_shows_who_bears_it_first(filled: Memory) -> None:
     await filled.remember(
         "Ines Duarte moved to Lisbon.", entity="Ines Duarte", relation="lives in", value="Lisbon", typed=True
     )
-    hit = (await filled.find("ines duarte")).hits[0]
-    assert (hit.layer, hit.id, hit.title) == ("entity", "Ines Duarte", "Ines Duarte")
+    for query in ("ines duarte", "Ines", "Duarte"):
+        hit = (await filled.find(query)).hits[0]
+        assert (hit.layer, hit.id, hit.title) == ("entity", "Ines Duarte", "Ines Duarte")
+    assert "entity" not in {hit.layer for hit in (await filled.find("Ine")).hits}
 
 
 async def test_a_hit_says_who_said_it_when_and_where(filled: Memory, clock: FixedClock) -> None:

@@ -96,25 +96,34 @@ async def test_conversations_are_listed_under_months_and_by_whom_they_mention(ma
     assert "No entity 'Zoe'" in text(await at(maya, "/conversations?entity=Zoe"))
 
 
-async def test_a_long_session_is_shown_in_windows(memory: Memory) -> None:
-    await stored(memory, "s", *(f"Turn {number:03}." for number in range(120)))
+async def test_a_session_that_fits_is_shown_whole_with_a_place_for_each_message(memory: Memory) -> None:
+    await stored(memory, "s", *(f"Turn {number:03}." for number in range(100)))
+    shown = await at(memory, "/session/s?start=97")
+    assert ("Turn 000." in text(shown), "Turn 099." in text(shown)) == (True, True)
+    assert not any("start=" in link for link in links(shown))
+    assert "t98" in {one.attributes.get("id") for one in elements(shown)}
+    assert "/session/s?start=94#t98" in links(await at(memory, "/t98"))
+
+
+async def test_a_long_session_is_shown_in_windows_the_earlier_messages_above(memory: Memory) -> None:
+    await stored(memory, "s", *(f"Turn {number:03}." for number in range(220)))
     first = await at(memory, "/session/s")
-    assert ("Turn 049." in text(first), "Turn 050." in text(first)) == (True, False)
-    assert links(first)[-1] == "/session/s?start=50"
-    middle = await at(memory, "/session/s?start=50")
-    assert ("Turn 050." in text(middle), "Turn 099." in text(middle)) == (True, True)
-    assert links(middle)[-2:] == ["/session/s", "/session/s?start=100"]
-    assert links(await at(memory, "/session/s?start=100"))[-1] == "/session/s?start=50"
+    assert ("Turn 099." in text(first), "Turn 100." in text(first)) == (True, False)
+    assert links(first)[-1] == "/session/s?start=100"
+    middle = await at(memory, "/session/s?start=100")
+    assert ("Turn 100." in text(middle), "Turn 199." in text(middle)) == (True, True)
+    assert (links(middle)[0], links(middle)[-1]) == ("/session/s", "/session/s?start=200")
+    assert links(await at(memory, "/session/s?start=200"))[0] == "/session/s?start=100"
 
 
 async def test_a_window_of_long_turns_ends_early_and_a_very_long_turn_is_cut_with_a_link_to_all_of_it(
     memory: Memory,
 ) -> None:
-    await stored(memory, "s", *(f"{number} " + "word " * 820 for number in range(6)))
+    await stored(memory, "s", *(f"{number} " + "word " * 820 for number in range(8)))
     shown = await at(memory, "/session/s")
-    assert len(text(shown)) < 22_000
-    assert links(shown)[-1] == "/session/s?start=5"
-    assert text(shown).count("This message goes on: read all of it") == 5
+    assert len(text(shown)) < 32_000
+    assert links(shown)[-1] == "/session/s?start=7"
+    assert text(shown).count("This message goes on: read all of it") == 7
 
 
 async def test_a_session_that_is_not_there_and_a_start_that_is_no_number_are_refused(memory: Memory) -> None:
@@ -124,7 +133,8 @@ async def test_a_session_that_is_not_there_and_a_start_that_is_no_number_are_ref
     for start in ("-1", "x", "٣", "9" * 10):
         with pytest.raises(InvalidInput):
             await at(memory, f"/session/s?start={start}")
-    assert "no messages from here on" in text(await at(memory, "/session/s?start=7"))
+    await stored(memory, "long", *("Hello." for _ in range(101)))
+    assert "no messages from here on" in text(await at(memory, "/session/long?start=101"))
 
 
 async def test_a_session_of_which_only_results_were_kept_shows_these(memory: Memory) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import anyio.to_thread
 import pytest
 
 from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.types import NewTurn
 from mcp_memory.service.memory import Memory
 from mcp_memory.store.sql import atom_rows
 from mcp_memory.store.values import NewAtom
@@ -107,10 +108,12 @@ async def test_it_opens_with_the_statement_that_introduces_it_and_lists_its_conv
     first, second = (datetime(2026, 11, day, 12, tzinfo=UTC) for day in (10, 12))
     await stated(maya, "Our designer is Wouter Coussement.", designer, "Ghent", session="a", said_at=first)
     await stated(maya, "Wouter lives on a boat.", designer, session="b", said_at=second)
+    (turn,) = (turn.id for turn in await maya.session_turns("a"))
     page = await entity(maya, name="wouter")
     assert page.title == designer
     assert said(page)[0] == "Our designer is Wouter Coussement."
-    assert [link for link in links(page) if "/session/" in link] == ["/session/a", "/session/b", "/session/a"]
+    where = [link for link in links(page) if "/session/" in link]
+    assert where == [f"/session/a#{turn}", "/session/b", "/session/a"]
     assert links(page).count("/entity/Ghent") == 2  # the picture and the table
 
 
@@ -146,3 +149,22 @@ async def test_of_what_has_ended_altogether_the_page_says_so_and_lists_it(memory
 async def test_a_correction_stays_with_what_it_is_about(memory: Memory) -> None:
     await memory.remember("Maya lives in Voss.", supersedes=["a2"], typed=True)
     assert said(await entity(memory)) == ["Maya lives in Voss."]
+
+
+async def test_a_person_has_a_role_what_is_planned_with_them_and_the_messages_that_name_them(maya: Memory) -> None:
+    name = "Nkechi Obi"
+    now = maya.now()
+    await stated(maya, "What next? – my customer Nkechi Obi is head of costumes", name, session="a", said_at=now)
+    await maya.remember("customer", entity="user", relation="customer", value=name, typed=True)
+    day = now + timedelta(days=4)
+    await stated(maya, f"Nkechi comes on {day:%-d %B %Y}", name, session="b", said_at=now)
+    await maya.record_turns([NewTurn(role="user", content="ask Nkechi who pays")], session="c")
+    await maya.record_turns([NewTurn(role="user", content="ask the others")], session="c")
+    page = await entity(maya, name="Nkechi%20Obi")
+    shown = text(page)
+    assert "Your customer" in shown
+    assert [text_of(each) for each in elements(page) if each.tag == "h2"][:1] == ["Coming up"]
+    assert f"Nkechi comes on {day:%-d %B %Y}" in said(page)
+    assert "ask Nkechi who pays" in said(page)
+    assert "ask the others" not in shown
+    assert "What next?" not in said(page)[0]

@@ -23,7 +23,7 @@ from mcp_memory.store.values import NewAtom
 from mcp_memory.ui.components import Page
 from mcp_memory.ui.elements import html, text_of, tree
 from mcp_memory.ui.pages.map import map_data
-from mcp_memory.ui.pictures.map import MOST_DRAWN, Map, laid_out, neighbourhood
+from mcp_memory.ui.pictures.map import MOST_DRAWN, Map, laid_out, legend, neighbourhood
 from mcp_memory.ui.times import day_of
 from tests.ui.browsing import Browser
 from tests.ui.holding import at
@@ -63,7 +63,7 @@ async def test_names_are_spots_and_rows_that_lead_to_their_pages(memory: Memory)
     page = await at(memory, "/map")
     assert spots(page) == ["/entity/Noa", "/entity/Ux%C3%ADa", "/entity/Brais"]
     assert [row[:2] for row in rows(page)] == [["Noa", "2"], ["Uxía", "1"], ["Brais", "1"]]
-    assert "3 names; 1 pair is mentioned together." in text(page)
+    assert "On 20 Nov 2026: 3 names, 1 pair mentioned together." in text(page)
 
 
 async def test_without_names_it_says_where_they_come_from(memory: Memory) -> None:
@@ -198,3 +198,23 @@ def test_colours_are_those_of_the_largest_groups() -> None:
     drawn = laid_out(groups(200, 20))
     assert sorted({spot.colour for spot in drawn.spots}) == list(range(7))
     assert [drawn.spots[leader].colour for leader in drawn.leaders] == [1, 2, 3, 4, 5, 6]
+
+
+def test_the_legend_names_the_groups_with_three_names_on_a_day() -> None:
+    drawn = laid_out(groups(30, 6))
+    day = max(spot.begun for spot in drawn.spots)
+    shown = legend(drawn, day)
+    assert shown is not None
+    assert "Mentioned with" in text_of(shown)
+    assert legend(laid_out(groups(30, 2)), day) is None
+
+
+async def test_what_is_new_is_marked_only_beside_what_is_older(memory: Memory) -> None:
+    async def new() -> list[str]:
+        page = await at(memory, "/map")
+        return [each.attributes["href"] for each in elements(page) if "new" in each.attributes.get("class", "").split()]
+
+    await store(memory, about("Noa", begun=memory.now()))
+    assert await new() == []
+    await store(memory, about("Uxía", begun=memory.now() - timedelta(days=30)))
+    assert await new() == ["/entity/Noa"]

@@ -41,7 +41,7 @@ async def test_what_waits_has_its_reason_whose_word_it_is_and_its_text(memory: M
     assert "A message from a web pages" in text(shown)
     assert "It tells a model to drop its other instructions." in text(shown)
     assert sorted(marked(shown)) == sorted(ATTACKS)
-    assert {"/t1", "/t2", "/session/s", "/forget?ids=t1"} <= set(links(shown))
+    assert {"/t1", "/t2", "/session/s#t1", "/forget?ids=t1"} <= set(links(shown))
 
 
 async def test_each_has_forms_of_its_own_and_one_form_takes_all_that_are_ticked(memory: Memory) -> None:

@@ -56,7 +56,7 @@ async def test_the_ranking_is_explained_with_the_share_of_each_signal_folded_awa
 async def test_hits_say_who_said_them_and_when(maya: Memory) -> None:
     page = await at(maya, "/search?q=river&in=turn")
     assert re.search(r"20 Nov 2026, \d\d:\d\dyou", text(page))
-    assert "/session/s1" in links(page)
+    assert any(link.startswith("/session/s1#t") for link in links(page))
 
 
 async def test_a_past_time_in_the_query_filters_until_it_is_removed(maya: Memory) -> None:
@@ -121,7 +121,7 @@ async def test_a_client_narrows_the_search_to_what_it_recorded(maya: Memory) -> 
     for session in ("codex-5e6f7a8b", "cursor-1a2b3c4d"):
         await maya.record_turns([NewTurn(role="user", content="The kettle is red.")], session=session)
     page = await at(maya, "/search?q=kettle&client=codex")
-    assert {link for link in links(page) if "/session/" in link} == {"/session/codex-5e6f7a8b"}
+    assert {link.partition("#")[0] for link in links(page) if "/session/" in link} == {"/session/codex-5e6f7a8b"}
 
 
 async def test_statements_are_searched_as_they_were_then(maya: Memory) -> None:
@@ -144,3 +144,13 @@ async def test_an_id_leads_to_its_page_and_strange_words_find_nothing(maya: Memo
     page = await at(maya, "/search?q=%22%3E%3Cscript%3E&in=turn")
     assert page.title == 'Search: "><script>'
     assert not [one for one in elements(page) if one.tag == "script"]
+
+
+async def test_a_first_name_finds_the_person_first_with_what_they_are_to_the_user(memory: Memory) -> None:
+    name = "Nkechi Obi"
+    await memory.remember("Nkechi Obi is my customer.", entity="user", relation="customer", value=name, typed=True)
+    await memory.record_turns([NewTurn(role="user", content="Nkechi pays on Friday.")], session="s")
+    page = await at(memory, "/search?q=nkechi")
+    assert "Nkechi Obi" in text(page)
+    assert "your customer" in text(page)
+    assert next(link for link in links(page) if "/t" in link or "/entity/" in link) == "/entity/Nkechi%20Obi"

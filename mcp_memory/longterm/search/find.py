@@ -323,22 +323,22 @@ class _Finder:
         return max(lines, key=lambda entry: entry[1], default=("", 0.0))
 
     def _entity_rows(self) -> list[_Row]:
-        """Return the entities that the query names; an entity whose name is the whole query is a literal of it."""
+        """Return the entities that the query names; one is a literal of a query that is its name or words of that."""
         if "entity" not in self._layers or self._filters != Filters():
             return []
         asked = f" {' '.join(fold(self._query).split())} "
         named: dict[str, str] = {}
         for name, main_name in self._store.read(self._space, entity_rows.all_names).items():
             folded = fold(name)
-            if folded in asked and folded and _names(folded, asked):
+            if (folded in asked and folded and _names(folded, asked)) or (self._words and asked in f" {folded} "):
                 named[main_name] = max(named.get(main_name, ""), folded, key=len)
         atoms = self._store.read(self._space, atom_rows.by_ids, [hit.id for hit in self._atoms])
         rows: list[_Row] = []
         for name, folded in named.items():
             about = [atom.id for atom in atoms if name in atom.entities]
             row = self._made_of(name, "entity", name, about, name)
-            rows.append(replace(row, verbatim=max(row.verbatim, float(folded == asked.strip()))))
-        return sorted(rows, key=lambda row: -row.chance)[:_ENTITIES]
+            rows.append(replace(row, verbatim=max(row.verbatim, float(asked in f" {folded} "))))
+        return sorted(rows, key=lambda row: (-row.verbatim, -row.chance))[:_ENTITIES]
 
     def _made_of(self, id: str, layer: FoundLayer, text: str, atoms: Iterable[str], content: Scene | str) -> _Row:
         """Return a row that is as likely to help as its words, or as the likeliest of its statements."""

@@ -24,9 +24,9 @@ _SESSIONS = 30
 _FILTERS = ("client", "project", "month", "entity")
 _FIRST_LINE = 160  # characters
 _NOTHING = "Nothing has been recorded in this space yet."
-_TURNS = 50
+_TURNS = 100
 _RECORDS = 50
-_CHARS = 20_000  # characters of a window, so that its page stays small
+_CHARS = 30_000  # characters of a window, so that its page stays small
 _OF_A_TURN = 4_000
 _IMPORTS = 20
 
@@ -100,13 +100,17 @@ def _by_month(talks: Sequence[Conversation]) -> list[Element]:
 
 
 async def session(view: View) -> Page:
-    """Show a window of the turns of a session, each with the statements extracted from it.
+    """Show the turns of a session, each with the statements made from it; of a long session, a window from `start`.
 
     A session without turns is shown with its tool results. Raises NotFound if it has neither.
     """
     name, start = view.parts["session"], _start(view)
     try:
-        turns = await view.memory.session_turns(name, start=start, limit=_TURNS + 1)
+        turns = await view.memory.session_turns(name, limit=_TURNS + 1)
+        if start and len(list(_window(turns[:_TURNS]))) == len(turns):
+            start = 0  # it fits in one window
+        if start:
+            turns = await view.memory.session_turns(name, start=start, limit=_TURNS + 1)
     except NotFound:
         if page := await _tool_session(view, name):
             return page
@@ -115,21 +119,17 @@ async def session(view: View) -> Page:
     talk = await view.memory.conversation(name)
     statements = {turn.id: await view.memory.statements_about(turn.id) for turn in shown}
     after = shown[-1].position + 1 if len(turns) > len(shown) else None
-    path = f"/session/{ui.part(name)}"
+    before = max(0, start - _TURNS) if start else None
     return Page(
         title=_title(talk.title if talk and talk.title else name),
         here="conversations",
         body=ui.body(
             _head(talk) if talk else None,
+            _window_link(name, "← Earlier messages", before),
             ui.rows((_turn_with_statements(turn, statements[turn.id]) for turn in shown), ordered=True)
             if shown
             else ui.empty("This conversation has no messages from here on."),
-            _windows(
-                path,
-                before=max(0, start - _TURNS) if start else None,
-                after=after,
-                labels=("← Earlier messages", "Later messages →"),
-            ),
+            _window_link(name, "Later messages →", after),
         ),
     )
 
@@ -156,14 +156,11 @@ def _start(view: View) -> int:
     return int(start)
 
 
-def _windows(path: str, *, before: int | None, after: int | None, labels: tuple[str, str]) -> Element | None:
-    """Return links to the previous and the next window; None if there is only this window."""
-    links = [
-        ui.link(path, label, start=start or None)
-        for start, label in zip((before, after), labels, strict=True)
-        if start is not None
-    ]
-    return el("nav", ui.line(*links), class_="pager", aria_label="Further parts of this list") if links else None
+def _window_link(session: str, text: str, start: int | None) -> Element | None:
+    """Return the link to another window of a session; None if `start` is None."""
+    if start is None:
+        return None
+    return el("p", ui.link(f"/session/{ui.part(session)}", text, start=start or None), class_="pager")
 
 
 # --- a session ---------------------------------------------------------------------------------------
@@ -190,15 +187,17 @@ def _window(turns: Sequence[Turn]) -> Iterator[Turn]:
         yield turn
 
 
-def _turn_with_statements(turn: Turn, statements: Sequence[Atom]) -> list[Element]:
+def _turn_with_statements(turn: Turn, statements: Sequence[Atom]) -> Element:
     whole = len(turn.content) <= _OF_A_TURN
     shown = turn if whole else replace(turn, content=turn.content[:_OF_A_TURN] + "…")
     made = (ui.line(ui.link(f"/{atom.id}", ui.memory_text(atom.text))) for atom in statements)
-    return [
+    return el(
+        "div",
         ui.turn_row(shown),
-        *([] if whole else [el("p", ui.link(f"/{turn.id}", "This message goes on: read all of it"))]),
-        *([el("small", f"Statement{'s' if len(statements) > 1 else ''} made from it:"), *made] if statements else []),
-    ]
+        None if whole else el("p", ui.link(f"/{turn.id}", "This message goes on: read all of it")),
+        [el("small", f"Statement{'s' if len(statements) > 1 else ''} made from it:"), *made] if statements else None,
+        id=turn.id,
+    )
 
 
 # --- imports ----------------------------------------------------------------------------------------

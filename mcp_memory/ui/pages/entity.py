@@ -5,19 +5,25 @@ The slider and the date are forms that load the page as of another day, so they 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 
+import anyio.to_thread
+
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line, plural, remove_hidden
-from mcp_memory.core.types import Atom, Conversations, Fact, MemoryMap, StatementPage
+from mcp_memory.core.types import Atom, Conversations, Fact, Hit, MemoryMap, StatementPage
 from mcp_memory.language.words import fold
+from mcp_memory.longterm.names import USER
+from mcp_memory.longterm.validity import planned_day
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, el
 from mcp_memory.ui.pages.conversations import conversation_row
 from mcp_memory.ui.pages.item import drop_repeated
+from mcp_memory.ui.pages.people import facts_of_user
 from mcp_memory.ui.pictures import charts
 from mcp_memory.ui.pictures.map import neighbourhood
 from mcp_memory.ui.times import day_of
@@ -26,7 +32,11 @@ _FACTS = 60
 _STATEMENTS = 25
 _CHANGES = 12
 _TALKS = 8
-_NEIGHBOURS = 40
+_PLANS = 8
+_SOUGHT, _MESSAGES = 40, 8
+_ANSWERS = "? – "
+"""Stands between a question and its answer in a statement."""
+_NEIGHBOURS, _DRAWN = 40, 12
 
 
 async def entity(view: View) -> Page:
@@ -47,19 +57,26 @@ async def entity(view: View) -> Page:
     if not listed.atoms and as_of is None:
         past = await memory.statements(entity=name, ended=True, limit=_STATEMENTS, cursor=cursor)
     near = await memory.related_entities(name, limit=_NEIGHBOURS)
-    around = await memory.entity_map(about=name, limit=_NEIGHBOURS + 1) if near else None
+    around = await memory.entity_map(about=name, limit=_DRAWN + 1) if near else None
     talks = await memory.conversations(entity=name, limit=_TALKS)
     atoms = (past or listed).atoms
     title = _main_name(name, atoms)
-    first = None if as_of or cursor else _introducing(title, atoms)
+    role = (await facts_of_user(view)).get(fold(title))
+    is_head = not (as_of or cursor)
+    first = _introducing(title, atoms, role) if is_head else None
+    named = await _messages(view, title) if is_head and title != USER else []
+    planned = await _planned(view, atoms, {hit.id for hit in named}) if is_head else []
     return Page(
         title=remove_hidden(one_line(ui.shown_name(title), 80)),
         here="people",
         body=ui.body(
             ui.note(remove_hidden(listed.note)) if listed.note else None,
-            await _introduction(view, first) if first else None,
+            el("p", f"Your {ui.relation_words(role.relation)}") if role else None,
+            await _introduction(view, title, first) if first else None,
+            _coming(planned),
             _facts(title, facts, as_of),
             _past(title, past) if past and past.atoms else _statements(title, listed, as_of, first),
+            _named_in(named),
             _talks(title, talks),
             _near(title, near, around, day_of(memory.now())) if around else None,
             _search_link(title),
@@ -79,28 +96,91 @@ def _rows(name: str, atoms: Sequence[Atom]) -> Element:
     return ui.rows(map(ui.statement_row, others))
 
 
-def _introducing(name: str, atoms: Sequence[Atom]) -> Atom | None:
-    """Return the statement that introduces an entity: the earliest with the whole name, of those about people first."""
+def _introducing(name: str, atoms: Sequence[Atom], role: Fact | None) -> Atom | None:
+    """Return the statement that introduces an entity: that of its `role`, else the earliest with the whole name.
 
-    def rank(atom: Atom) -> tuple[bool, bool, datetime, int]:
-        return name not in atom.text, atom.kind != "persona", atom.valid_from, int(atom.id[1:])
+    Answers that need their question come last, statements about people before others.
+    """
+
+    def rank(atom: Atom) -> tuple[bool, bool, bool, bool, datetime, int]:
+        is_role = role is not None and atom.id == role.atom
+        return (
+            not is_role and _ANSWERS in atom.text,
+            not is_role,
+            name not in atom.text,
+            atom.kind != "persona",
+            atom.valid_from,
+            int(atom.id[1:]),
+        )
 
     return min(atoms, key=rank, default=None)
 
 
-async def _introduction(view: View, atom: Atom) -> Element:
-    """Return a statement as the sentence at the head of the page, with its date and conversation."""
+async def _introduction(view: View, name: str, atom: Atom) -> Element:
+    """Return a statement as the sentence at the head of the page, with its date and conversation.
+
+    An answer is shown without its question if it has the name itself.
+    """
     turn = next(iter(await view.memory.turns([atom.evidence])), None) if atom.evidence else None
     title = (await view.memory.titles([turn.session])).get(turn.session) if turn else None
+    answer = atom.text.rpartition(_ANSWERS)[2]
     return ui.section(
         None,
-        el("p", ui.link(f"/{atom.id}", ui.memory_text(atom.text)), class_="lead said"),
+        el("p", ui.link(f"/{atom.id}", ui.memory_text(answer if name in answer else atom.text)), class_="lead said"),
         ui.line(
             ui.moment(atom.valid_from, day=True),
             ui.name_of_source(atom.source),
             ui.conversation_link(turn, title) if turn and title else None,
         ),
     )
+
+
+async def _planned(view: View, atoms: Sequence[Atom], messages: Collection[str]) -> list[tuple[date, Atom]]:
+    """Return the statements about a coming day of `atoms`, and those based on `messages`, with the day, next first."""
+    now = view.memory.now()
+    coming = (await view.memory.lately(days=1)).planned
+    days = {plan.atom.id: (plan.day, plan.atom) for plan in coming if plan.atom.evidence in messages}
+    # a birthday, which is a statement about a person, is planned too
+    events = [replace(atom, kind="episodic") for atom in atoms]
+    for atom, day in zip(atoms, await anyio.to_thread.run_sync(lambda: list(map(planned_day, events))), strict=True):
+        if day and day.end > now:
+            days[atom.id] = (day_of(day.start), atom)
+    return sorted(days.values(), key=lambda entry: (entry[0], int(entry[1].id[1:])))[:_PLANS]
+
+
+def _coming(planned: Sequence[tuple[date, Atom]]) -> Element | None:
+    rows = (
+        ui.dated_row(
+            el("p", ui.link(f"/{atom.id}", ui.memory_text(atom.text)), class_="said"),
+            when=el("strong", f"{day:%a}, {ui.day_text(day)}", class_="when"),
+        )
+        for day, atom in planned
+    )
+    return ui.section("Coming up", ui.rows(rows)) if planned else None
+
+
+async def _messages(view: View, name: str) -> list[Hit]:
+    """Return messages with the name, or with its first word, newest first."""
+    found = await view.memory.find(name, layers=["turn"], limit=_SOUGHT)
+    whole, first = fold(name), fold(name.split()[0])
+
+    def is_named(text: str) -> bool:
+        return whole in text or (len(first) > 2 and first in re.findall(r"\w+", text))
+
+    named = [hit for hit in found.hits if not hit.held and is_named(fold(hit.text))]
+    return sorted(named, key=lambda hit: int(hit.id[1:]), reverse=True)[:_MESSAGES]
+
+
+def _named_in(hits: Sequence[Hit]) -> Element | None:
+    rows = (
+        ui.dated_row(
+            el("p", ui.link(f"/{hit.id}", ui.mark_spans(hit.text, hit.marks)), class_="said", dir="auto"),
+            None if hit.said_by in (None, "user") else ui.memory_text(hit.said_by),
+            when=ui.moment(hit.at, day=True) if hit.at else None,
+        )
+        for hit in hits
+    )
+    return ui.section("Messages", ui.rows(rows)) if hits else None
 
 
 def _talks(name: str, talks: Conversations) -> Element | None:

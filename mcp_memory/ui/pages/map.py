@@ -46,7 +46,7 @@ async def memory_map(view: View) -> Page:
         title="Map",
         here="map",
         body=ui.body(
-            el("p", _lead(shown, lines, day, today), class_="lead"),
+            el("p", _lead(shown, lines, day), class_="lead"),
             ui.note(f"These are the {MOST:,} with the most statements, of {given.total:,}.")
             if given.total > len(given.nodes)
             else None,
@@ -73,13 +73,10 @@ def _day(view: View, first: date, today: date) -> date:
         raise InvalidInput("day is a number of days, as the slider counts them.") from None
 
 
-def _lead(shown: Sequence[Spot], lines: int, day: date, today: date) -> str:
+def _lead(shown: Sequence[Spot], lines: int, day: date) -> str:
     topics = sum(spot.node.topic is not None for spot in shown)
-    names = plural(len(shown) - topics, "name")
-    what = f"{names} and {plural(topics, 'topic')}" if topics else names
-    joined = f"{plural(lines, 'pair is', 'pairs are')} mentioned together" if lines else "none are mentioned together"
-    when = "" if day == today else f" on {day_text(day)}"
-    return f"{what}{when}; {joined}."
+    parts = [plural(len(shown) - topics, "name"), plural(topics, "topic") if topics else None]
+    return f"On {day_text(day)}: {', '.join(filter(None, parts))}, {plural(lines, 'pair')} mentioned together."
 
 
 def _slider(drawn: Map, first: date, today: date, day: date) -> Element | None:
@@ -95,7 +92,7 @@ def _slider(drawn: Map, first: date, today: date, day: date) -> Element | None:
         "form",
         _bars(drawn, least, last),
         field,
-        el("output", day_text(day), data_today=day_text(today)),
+        el("output", day_text(day)),
         el("button", "Show"),
         ui.link("/map", "Back to today") if day != today else None,
         method="get",
@@ -123,7 +120,9 @@ def _picture(drawn: Map, day: date, shown: Sequence[Spot]) -> Element:
         "The larger a spot, the more statements mention it.",
         " Lines join" if any(line.is_on(day) for line in drawn.lines) else " Lines will join",
         " what one statement mentions together.",
-        " A ring marks what is new this week." if any(spot.is_new(day) for spot in shown) else None,
+        " A ring marks what is new this week."
+        if drawn.has_older(day) and any(spot.is_new(day) for spot in shown)
+        else None,
         " Squares are topics." if any(spot.node.topic for spot in shown) else None,
         el("span", f" The {MOST_DRAWN} largest are drawn.", class_="without-script")
         if len(shown) > MOST_DRAWN
@@ -175,7 +174,7 @@ def _table(view: View, shown: Sequence[Spot], day: date, today: date) -> Element
         if is_there
     ]
     return ui.section(
-        "Names",
+        "Names" if day == today else f"Names on {day_text(day)}",
         ui.table("Names and topics, those with the most statements first", head, lines),
         el("p", links, class_="pager") if links else None,
         id="names",

@@ -8,7 +8,7 @@ from typing import get_args
 
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import plural, remove_hidden
-from mcp_memory.core.types import EntityOrder, MentionedEntity
+from mcp_memory.core.types import EntityOrder, Fact, MentionedEntity
 from mcp_memory.language.words import fold
 from mcp_memory.longterm.names import USER
 from mcp_memory.ui import components as ui
@@ -27,7 +27,7 @@ async def people(view: View) -> Page:
     if not (start.isascii() and start.isdigit() and len(start) < 10):
         raise InvalidInput("The place to start at has to be a number. Go back and follow a link.")
     found = await view.memory.mentioned_entities(text, order=order, start=int(start), limit=_PAGE + 1)
-    entities, relations = found[:_PAGE], await _relations(view)
+    entities, facts = found[:_PAGE], await facts_of_user(view)
     following = str(int(start) + _PAGE) if len(found) > _PAGE else None
     nothing = f"No name contains “{remove_hidden(text)}”." if text else _NONE
     return Page(
@@ -38,7 +38,7 @@ async def people(view: View) -> Page:
                 "/people", "Part of a name", text, *ui.hidden({} if order == "statements" else {"order": order})
             ),
             _order_links(order, text) if found else None,
-            _lists(entities, order, relations) if entities else ui.empty(nothing),
+            _lists(entities, order, facts) if entities else ui.empty(nothing),
             el("p", ui.link("/people", "More", q=text, order=order, start=following), class_="pager")
             if following
             else None,
@@ -63,21 +63,26 @@ def _order_links(chosen: EntityOrder, text: str) -> Element:
     return el("nav", ui.line(links), class_="chips", aria_label="Order")
 
 
-async def _relations(view: View) -> dict[str, str]:
-    """Return what people are to the user by their folded names, from current facts about the user: `daughter`."""
+async def facts_of_user(view: View) -> dict[str, Fact]:
+    """Return the current facts about the user by their folded values, which name what people are to the user."""
     try:
         facts = await view.memory.facts_about(USER)
     except NotFound:
         return {}
-    current = (fact for fact in facts if fact.valid_to is None and fold(fact.entity) == USER)
-    return {fold(fact.value): ui.relation_words(fact.relation) for fact in current}
+    return {fold(fact.value): fact for fact in facts if fact.valid_to is None and fold(fact.entity) == USER}
 
 
-def _lists(entities: Sequence[MentionedEntity], order: EntityOrder, relations: Mapping[str, str]) -> list[Element]:
+def role_text(name: str, facts: Mapping[str, Fact]) -> str | None:
+    """Return what an entity is to the user, `your daughter`; None if that is not known."""
+    fact = facts.get(fold(name))
+    return f"your {ui.relation_words(fact.relation)}" if fact else None
+
+
+def _lists(entities: Sequence[MentionedEntity], order: EntityOrder, facts: Mapping[str, Fact]) -> list[Element]:
     """Return the rows, by name under the first letters."""
 
     def rows(several: Iterator[MentionedEntity]) -> Element:
-        return ui.rows(_row(entity, relations.get(fold(entity.name))) for entity in several)
+        return ui.rows(_row(entity, role_text(entity.name, facts)) for entity in several)
 
     if order != "name":
         return [rows(iter(entities))]
@@ -88,8 +93,8 @@ def _letter(entity: MentionedEntity) -> str:
     return fold(entity.name)[:1].upper()
 
 
-def _row(entity: MentionedEntity, relation: str | None) -> Element:
-    about = f"your {relation}, " if relation else ""
+def _row(entity: MentionedEntity, role: str | None) -> Element:
+    about = f"{role}, " if role else ""
     return ui.dated_row(
         el(
             "p",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line, plural, remove_hidden
-from mcp_memory.core.types import ATTRIBUTION, FoundLayer, FoundPage, Hit, Known, Role, Source, Turn
+from mcp_memory.core.types import ATTRIBUTION, Fact, FoundLayer, FoundPage, Hit, Known, Role, Source, Turn
 from mcp_memory.language.snippet import matches
 from mcp_memory.longterm.search.find import PERSONA
 from mcp_memory.ui import components as ui
@@ -18,6 +18,7 @@ from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, Node, el
 from mcp_memory.ui.markdown import for_people
 from mcp_memory.ui.pages.memory import KINDS
+from mcp_memory.ui.pages.people import facts_of_user, role_text
 from mcp_memory.ui.pictures import charts
 
 if TYPE_CHECKING:
@@ -157,10 +158,11 @@ async def _found(view: View, query: str, parameters: Mapping[str, str]) -> list[
         in_period, results = False, await find()
     names = {name: view.query.get(name) for name in (*_FILTERS, "in")}
     titles = await _titles(view, results.hits)
+    facts = await facts_of_user(view) if any(hit.layer == "entity" for hit in results.hits) else {}
     return [
         _period(results, query, names, parameters),
         ui.note(results.note) if results.note else None,
-        *_hits(results, [_hit(hit, titles.get(hit.id), query) for hit in results.hits]),
+        *_hits(results, [_hit(hit, titles.get(hit.id), query, facts) for hit in results.hits]),
         ui.pager("/search", results.cursor, "More", q=query, time=None if in_period else "any", **names),
         _why(query),
     ]
@@ -232,7 +234,7 @@ def _filters(parameters: Mapping[str, str], *names: str) -> dict[str, Any]:
     }
 
 
-def _hit(hit: Hit, talk: tuple[Turn | None, str, str] | None, query: str) -> Element:
+def _hit(hit: Hit, talk: tuple[Turn | None, str, str] | None, query: str, facts: Mapping[str, Fact]) -> Element:
     text = ui.mark_spans(*(_plain(*for_people(hit.text, hit.marks)) if hit.layer == "page" else (hit.text, hit.marks)))
     title = "About you" if hit.layer == "page" and hit.id == PERSONA else hit.title
     shown: Node = el("p", ui.link(_address(hit), text), class_="said", dir="auto")
@@ -240,7 +242,7 @@ def _hit(hit: Hit, talk: tuple[Turn | None, str, str] | None, query: str) -> Ele
         shown = el("pre", el("code", text), tabindex="0")
     return ui.dated_row(
         [el("p", ui.link(_address(hit), ui.memory_text(title)), class_="said") if title else None, shown],
-        _LAYER_NAMES[hit.layer],
+        (role_text(hit.id, facts) if hit.layer == "entity" else None) or _LAYER_NAMES[hit.layer],
         ui.memory_text(_speaker(hit)) if hit.said_by else None,
         _conversation(*talk) if talk else None,
         ui.review_badge() if hit.held else None,

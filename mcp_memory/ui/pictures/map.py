@@ -32,6 +32,7 @@ _LABELS = 40  # spots whose label has room of its own
 _LABEL, _LABEL_HEIGHT, _LABEL_WIDTH = 12.5, 16.0, 150.0  # pixels
 _GROUPS = 6  # colours of groups
 _MEMBERS = 4  # spots of a group with a colour of its own
+_NAMED = 3  # spots of a group in the legend
 _PADDING = 14.0
 
 
@@ -99,6 +100,10 @@ class Map:
     """The largest spots of the groups with a colour, in the order of these."""
     box: tuple[float, float, float, float]
 
+    def has_older(self, day: date) -> bool:
+        """Return whether there were spots before those that are new on a day; if not, new ones are not marked."""
+        return any(not spot.is_new(day) for spot in self.spots)
+
     def on(self, day: date) -> list[int]:
         """Return the spots of a day by their place in the list, the largest first, then the oldest."""
         shown = (at for at, spot in enumerate(self.spots) if spot.is_on(day))
@@ -113,12 +118,16 @@ def count_of(node: MapNode) -> str:
     return f"{node.statements:,} and {past}" if past else f"{node.statements:,}"
 
 
-def laid_out(given: MemoryMap) -> Map:
-    """Return the map with positions. 2,000 nodes take some 200 ms."""
+def laid_out(given: MemoryMap, *, whole: str | None = None) -> Map:
+    """Return the map with positions; the label of the node `whole` is not cut. 2,000 nodes take some 200 ms."""
     sizes = [node.statements + node.past for node in given.nodes]
     shrunk = min(1.0, (300 / max(1, len(sizes))) ** 0.25)
     radii = [min(24.0, 2.2 + 2.4 * sqrt(size)) * shrunk for size in sizes]
-    labels = [shorten(remove_hidden(one_line(node.name, 80)), _LABEL_WIDTH, _LABEL) for node in given.nodes]
+    names = [remove_hidden(one_line(node.name, 80)) for node in given.nodes]
+    labels = [
+        name if node.name == whole else shorten(name, _LABEL_WIDTH, _LABEL)
+        for node, name in zip(given.nodes, names, strict=True)
+    ]
     largest = set(sorted(range(len(sizes)), key=lambda at: (-sizes[at], at))[:_LABELS])
     boxes = [_box(radii[at], labels[at] if at in largest else None) for at in range(len(sizes))]
     keys = tuple(node.topic or node.name for node in given.nodes)
@@ -199,11 +208,12 @@ def picture(drawn: Map, day: date, *, label: str) -> Element:
             paths[line.width].append(f"M{a.x:g} {a.y:g}L{b.x:g} {b.y:g}")
     left, top, width, height = drawn.box
     spots = [drawn.spots[at] for at in largest]
+    marks_new = drawn.has_older(day)
     return svg(
         width,
         height,
         el("g", (el("path", d="".join(paths[one]), class_=f"w{one}") for one in sorted(paths)), class_="links"),
-        el("g", (_spot(spot, day) for spot in spots)),
+        el("g", (_spot(spot, is_new=marks_new and spot.is_new(day)) for spot in spots)),
         el("g", map(_label_of, _with_room(spots)), class_="labels", aria_hidden="true"),
         label=label,
         role="group",
@@ -226,19 +236,20 @@ def _label_of(spot: Spot) -> Element:
               class_="large" if spot.radius > LARGE else None)  # fmt: skip
 
 
-def _spot(spot: Spot, day: date) -> Element:
+def _spot(spot: Spot, *, is_new: bool) -> Element:
     radius = spot.radius
     if spot.node.topic:
         shape = el("rect", x=f"{spot.x - radius:g}", y=f"{spot.y - radius:g}", width=f"{2 * radius:g}",
                    height=f"{2 * radius:g}", rx=f"{radius / 2.5:.2g}")  # fmt: skip
     else:
         shape = el("circle", cx=f"{spot.x:g}", cy=f"{spot.y:g}", r=f"{radius:g}")
-    looks = f"spot c{spot.colour}{' topic' if spot.node.topic else ''}{' new' if spot.is_new(day) else ''}"
+    looks = f"spot c{spot.colour}{' topic' if spot.node.topic else ''}{' new' if is_new else ''}"
     return el("a", el("title", f"{spot.name}: {spot.about}"), shape, href=spot.address, class_=looks)
 
 
 def legend(drawn: Map, day: date) -> Element | None:
-    """Return the names of the groups with a colour."""
+    """Return what the colours mean: those of groups with at least 3 spots on a day; None if there are none."""
+    many = Counter(spot.colour for spot in drawn.spots if spot.is_on(day))
     names = [
         el(
             "span",
@@ -248,15 +259,15 @@ def legend(drawn: Map, day: date) -> Element | None:
             el("span", spot.label, dir="auto"),
         )
         for spot in map(drawn.spots.__getitem__, drawn.leaders)
-        if spot.is_on(day)
+        if spot.is_on(day) and many[spot.colour] >= _NAMED
     ]  # fmt: skip
-    return el("div", names, class_="line") if names else None
+    return el("div", "Mentioned with", names, class_="line") if names else None
 
 
 def neighbourhood(given: MemoryMap, name: str, day: date) -> Element:
     """Return the map of an entity and those that it is mentioned with (`entity_map(about=name)`), for its page."""
     label = f"What is mentioned together with {remove_hidden(one_line(name, 80))}"
-    drawn = picture(laid_out(given), day, label=label)
+    drawn = picture(laid_out(given, whole=name), day, label=label)
     box = el("div", drawn, class_="picture scroll", tabindex="0", role="region", aria_label=label)
     return el("figure", box, class_="map")
 

@@ -1,5 +1,8 @@
-// The map in a browser: draws all spots of /map.json instead of the largest, and lets the reader zoom, pan and move
-// through time. Positions, radii and colours are the server's; which labels have room depends on the zoom.
+// Draws all spots of /map.json instead of the largest, and lets the reader zoom, pan and move through time. Positions,
+// radii and colours are the server's.
+
+import { build } from "./build.js";
+import { ask, base, main, rebase } from "./page.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const LABEL = 12.5, LARGE = 11, NEW_DAYS = 7; // as in pictures/map.py
@@ -7,8 +10,6 @@ const MOST_LABELS = 60;
 const TABBED = 150; // spots; the others are reached by the pointer, and in the table
 const CLOSEST = 24; // times
 const SETTLED = 90; // milliseconds after the last zoom
-const main = document.getElementById("main");
-const base = document.querySelector("header .name").pathname.replace(/\/$/, "");
 const measure = document.createElement("canvas").getContext("2d");
 const at = { zoom: 1, x: 0.5, y: 0.5 }; // the centre of what is shown, as a part of the box; kept on a refresh
 
@@ -56,7 +57,8 @@ function draw(figure, { box: [left, top, width, height], spots, lines }) {
     make("g", {}, ...largest.map(({ node }) => node)),
     labels,
   );
-  let day, marked, scale, clock, waits;
+  const first = Math.min(...spots.map((spot) => spot[9]));
+  let day, marked, scale, clock, waits, touches;
 
   // --- time ---
 
@@ -67,7 +69,7 @@ function draw(figure, { box: [left, top, width, height], spots, lines }) {
     day = slider ? Number(slider.value) : Number.MAX_SAFE_INTEGER;
     for (const spot of all) {
       spot.isOn = isOn(spot.begun, spot.until);
-      const isNew = slider && day - spot.begun < NEW_DAYS;
+      const isNew = slider && day - spot.begun < NEW_DAYS && day - first >= NEW_DAYS;
       set(spot.node, { class: `spot c${spot.colour}${spot.topic ? " topic" : ""}${isNew ? " new" : ""}` });
       spot.node.toggleAttribute("data-off", !spot.isOn);
     }
@@ -78,16 +80,26 @@ function draw(figure, { box: [left, top, width, height], spots, lines }) {
     for (const row of main.querySelectorAll("#names tbody tr")) {
       row.hidden = !(byAddress.get(row.querySelector("a").pathname)?.isOn ?? true);
     }
-    if (slider) output.textContent = day < slider.max ? dayText() : output.dataset.today;
+    if (slider) output.textContent = dayText();
     mark(null);
     showLabels();
   }
 
   function dayText() {
-    const date = new Date(Date.UTC(2000, 0, 1));
-    date.setUTCDate(day - 730119); // the ordinal of 31 December 1999
-    const parts = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric", timeZone: "UTC" });
-    return parts.format(date).replace("Sept", "Sep");
+    const at = new Date((day - 719163) * 864e5); // the ordinal of 1 January 1970
+    const form = { day: "numeric", month: "short", year: "numeric", timeZone: "UTC" };
+    return at.toLocaleDateString("en-GB", form).replace("Sept", "Sep");
+  }
+
+  // Gets the words around the picture as of the day.
+  async function follow() {
+    const address = day < slider.max ? `?day=${day}` : location.pathname;
+    history.replaceState(null, "", address);
+    const answer = await ask();
+    const page = answer.ok && build(["div", {}, (await answer.json()).body]);
+    if (!page || !location.href.endsWith(address)) return;
+    rebase(page);
+    for (const part of [".lead", "#names"]) main.querySelector(part).replaceWith(page.querySelector(part));
   }
 
   // Marks a spot with those that are mentioned with it; null marks none.
@@ -153,7 +165,8 @@ function draw(figure, { box: [left, top, width, height], spots, lines }) {
   // Gives spots and lines their size at this zoom, which takes too long for each frame. Spots grow by its root.
   function settle() {
     svg.style.setProperty("--line", `${1 / scale}px`);
-    for (const { shape, topic, x, y, drawn } of all.map((spot) => Object.assign(spot, { drawn: spot.radius / Math.sqrt(scale) }))) {
+    for (const spot of all) {
+      const { shape, topic, x, y } = spot, drawn = (spot.drawn = spot.radius / Math.sqrt(scale));
       set(shape, topic
         ? { x: x - drawn, y: y - drawn, width: 2 * drawn, height: 2 * drawn, rx: drawn / 2.5 }
         : { cx: x, cy: y, r: drawn });
@@ -233,16 +246,17 @@ function draw(figure, { box: [left, top, width, height], spots, lines }) {
     },
     pointerdown(event) {
       if (event.button) return;
+      touches = event.pointerType === "touch";
       pointers.set(event.pointerId, event);
       moved = 0;
     },
     pointermove: dragged,
     pointerup: ({ pointerId }) => pointers.delete(pointerId),
     pointercancel: ({ pointerId }) => pointers.delete(pointerId),
-    pointerover: (event) => pointers.size || mark(spotAt(event)),
+    pointerover: (event) => pointers.size || event.pointerType === "touch" || mark(spotAt(event)),
     pointerleave(event) {
       if (!frame.hasPointerCapture(event.pointerId)) pointers.delete(event.pointerId);
-      mark(null);
+      if (event.pointerType !== "touch") mark(null);
     },
     dragstart: (event) => event.preventDefault(),
     focusin(event) {
@@ -262,15 +276,17 @@ function draw(figure, { box: [left, top, width, height], spots, lines }) {
     },
   };
   for (const [name, hear] of Object.entries(heard)) frame.addEventListener(name, hear, { passive: false });
-  frame.addEventListener("click", (event) => moved > 5 && event.preventDefault(), true);
+  frame.addEventListener("click", (event) => {
+    const spot = touches ? spotAt(event) : marked; // the first touch names a spot, the second opens it
+    if (moved > 5 || spot !== marked) event.preventDefault();
+    mark(spot);
+  }, true);
   for (const button of figure.querySelectorAll("[data-zoom]")) {
     button.hidden = false;
     button.addEventListener("click", acts[button.dataset.zoom]);
   }
   slider?.addEventListener("input", showDay);
-  slider?.addEventListener("change", () => {
-    history.replaceState(null, "", day < slider.max ? `?day=${day}` : location.pathname);
-  });
+  slider?.addEventListener("change", follow);
   figure.dataset.live = "";
   if (slider) slider.form.dataset.live = "";
   new ResizeObserver(fit).observe(figure);

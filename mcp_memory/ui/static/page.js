@@ -1,12 +1,11 @@
-// What a page in a browser does beyond its links and forms: keys, and a fresh <main> when
-// something changed. Without this script everything can still be read and done.
+// Keys, and a fresh <main> when something changed. Without this script everything can still be read and done.
 
 import { build, tellZone } from "./build.js";
 
-const main = document.getElementById("main");
+export const main = document.getElementById("main");
 const dialog = document.getElementById("keys");
 const search = document.getElementById("search");
-const base = document.querySelector("header .name").pathname.replace(/\/$/, "");
+export const base = document.querySelector("header .name").pathname.replace(/\/$/, "");
 const here = location.pathname.slice(base.length);
 
 if (/^#[\w-]{72}$/.test(location.hash)) history.replaceState(null, "", location.pathname + location.search); // a key
@@ -15,7 +14,7 @@ tellZone(`${base.slice(0, base.lastIndexOf("/"))}/`);
 // A form that was opened in the place of what it changes has the focus.
 main.addEventListener("toggle", (event) => event.target.open && event.target.querySelector("textarea")?.focus(), true);
 
-// --- keys -------------------------------------------------------------------------------------------
+// --- keys ---
 
 const ROW = "[data-rows] > *";
 const rows = () => [...main.querySelectorAll(ROW)].filter((row) => row.checkVisibility?.() ?? true);
@@ -24,36 +23,59 @@ const rowWithFocus = () => document.activeElement?.closest(ROW);
 function move(step) {
   const all = rows();
   const at = all.indexOf(rowWithFocus());
-  const row = all[at < 0 ? (step > 0 ? 0 : all.length - 1) : Math.min(all.length - 1, Math.max(0, at + step))];
-  row?.focus();
-  row?.scrollIntoView({ block: "nearest" });
+  all[at < 0 && step < 0 ? all.length - 1 : Math.min(all.length - 1, Math.max(0, at + step))]?.focus();
 }
 
-// Presses what has a key of its own: in the row with the focus, else on the page where only one has it.
+// Presses what has a key of its own: in the row with the focus, else on the page where only one has it. `e` leads to
+// evidence, `c` to a correction.
 function press(key) {
   const row = rowWithFocus();
-  const own = row?.querySelector(`[data-key="${key}"]`);
-  const all = main.querySelectorAll(`[data-key="${key}"]`);
-  const chosen = own ?? (key === "e" || all.length === 1 ? all[0] : null);
-  const quote = key === "e" ? (row?.querySelector(".quote a[href]") ?? main.querySelector(".quote a[href]")) : null;
-  (chosen ?? quote)?.dispatchEvent(new MouseEvent("click", { bubbles: true, cancelable: true, view: window }));
+  const own = key === "e" ? ".quote a[href]" : `[data-key="${key}"]`;
+  const part = { e: "#evidence", c: "#correct" }[key];
+  const links = part && row ? [...row.querySelectorAll("a[href]")] : [];
+  const statement = links.find((link) => /\/a\d+$/.test(link.pathname));
+  const all = main.querySelectorAll(own);
+  const chosen = row?.querySelector(own);
+  if (chosen) chosen.click();
+  else if (statement) location.assign(statement.pathname + part);
+  else if (key === "e" || all.length === 1) all[0]?.click();
+  else open(part);
 }
 
+const open = (part) => main.querySelector(`details${part}`)?.setAttribute("open", "");
+
+// After g: the first letter of a page of the navigation, or its number.
+function go(key) {
+  const places = [...document.querySelectorAll("#menu nav a")];
+  const place = places[key - 1] ?? places.find((link) => link.textContent.trim().toLowerCase().startsWith(key));
+  place?.click();
+}
+
+const GOES = 1_500; // milliseconds after g
+let goes = 0;
 const keys = {
   __proto__: null,
   "/": () => (search.focus(), search.select()),
   j: () => move(1),
   k: () => move(-1),
   "?": () => dialog.showModal(),
+  g: () => (goes = Date.now()),
   Escape: () => document.activeElement?.blur(),
 };
 
 addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !event.defaultPrevented && event.target.form) {
+    event.preventDefault();
+    event.target.form.requestSubmit();
+  }
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
   const field = event.target.closest?.("input:not([type=checkbox], [type=radio]), textarea, select");
   if (dialog.open || (field && event.key !== "Escape")) return;
   const own = event.target.matches?.(ROW);
-  if (event.key in keys) {
+  if (Date.now() - goes < GOES && /^[a-z1-9]$/.test(event.key)) {
+    goes = 0;
+    go(event.key);
+  } else if (event.key in keys) {
     event.preventDefault();
     keys[event.key]();
   } else if (event.key === "Enter" && own) {
@@ -63,7 +85,19 @@ addEventListener("keydown", (event) => {
   }
 });
 
-// --- changes ----------------------------------------------------------------------------------------
+const shortcuts = document.getElementById("open-keys");
+shortcuts.hidden = false;
+shortcuts.addEventListener("click", keys["?"]);
+
+// The row with the focus has it again after the reader comes back to the page.
+main.addEventListener("focusin", () => {
+  const row = rows().indexOf(rowWithFocus());
+  if (row >= 0) history.replaceState({ row }, "");
+});
+if (/^#[a-z]+$/.test(location.hash)) open(location.hash);
+else rows()[history.state?.row]?.focus({ preventScroll: true });
+
+// --- changes ---
 
 const QUIET = ["/search", "/forget"]; // what is read or decided there must not move
 const SOON = 80, AGAIN = 3_000; // milliseconds
@@ -120,8 +154,7 @@ async function refresh() {
   isStale = false;
   let away = false;
   try {
-    const address = location.pathname + location.search;
-    const answer = await fetch(address, { headers: { accept: "application/json", "mcp-memory-refresh": "1" } });
+    const answer = await ask();
     if (answer.status === 401) return location.reload();
     if (answer.ok) replace(await answer.json());
   } catch {
@@ -132,6 +165,17 @@ async function refresh() {
   }
 }
 
+export const ask = () => fetch(location.pathname + location.search, {
+  headers: { accept: "application/json", "mcp-memory-refresh": "1" },
+});
+
+// Puts `base` before the addresses of built nodes.
+export function rebase(within) {
+  for (const name of ["href", "action", "cite"]) {
+    for (const node of within.querySelectorAll(`[${name}^="/"]`)) node.setAttribute(name, base + node.getAttribute(name));
+  }
+}
+
 function replace(page) {
   if (isBusy()) return void (isStale = true);
   const made = page.body.map((node) => build(node));
@@ -139,9 +183,7 @@ function replace(page) {
   title.textContent = page.title;
   const kept = keep();
   main.replaceChildren(title, ...made);
-  for (const name of ["href", "action", "cite"]) {
-    for (const node of main.querySelectorAll(`[${name}^="/"]`)) node.setAttribute(name, base + node.getAttribute(name));
-  }
+  rebase(main);
   restore(kept);
 }
 
