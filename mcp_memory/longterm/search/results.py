@@ -9,7 +9,8 @@ an identifier or a quoted phrase of the question come first (`literals`).
 
 Together with other rows, a run is shown only if it has two fifths of the question's words, so that questions about
 other things bring no results. `bench/result_search.py` measures all of this. Vectors, the words of the call
-and the words of the lines around a run were tried and brought no improvement.
+and the words of the lines around a run were tried and brought no improvement. Who looks for a command finds its results
+by `results_of_call`.
 """
 
 from __future__ import annotations
