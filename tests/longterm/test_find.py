@@ -6,6 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import get_args
 
+import anyio
 import pytest
 
 from mcp_memory.core.errors import InvalidInput, NotFound
@@ -169,8 +170,10 @@ async def test_a_turn_whose_statement_was_corrected_stands_behind_the_correction
     said = "I have a dentist appointment on Saturday 5 December at 8:40. Can you write a note for the shop door?"
     async with open_memory(home=home, read_sentences=True) as memory:
         await memory.record_turns([NewTurn(role="user", content=said)], session="talk")
-        await memory.memory_search("dentist")  # waits for the sentences
-        (old,) = [atom for atom in await memory.atoms() if "dentist" in atom.text]
+        with anyio.fail_after(20):
+            while not (found := [atom for atom in await memory.atoms() if "dentist" in atom.text]):
+                await memory.memory_search("dentist")  # waits for the sentences
+        old = found[0]
         for time in ("9:00", "9:10"):
             (last,) = [atom for atom in await memory.atoms() if "dentist" in atom.text]
             await memory.remember(f"My dentist appointment is at {time}.", typed=True, supersedes=[last.id])
@@ -179,6 +182,22 @@ async def test_a_turn_whose_statement_was_corrected_stands_behind_the_correction
         place = [hit.id for hit in hits].index(old.evidence)
         assert hits[place - 1].id == new.id
         assert [turn.id for turn in [hits[place].newer] if turn] == [new.evidence]
+
+
+async def test_a_result_is_found_by_its_command_also_where_its_lines_say_nothing_of_it(filled: Memory) -> None:
+    kept = await filled.offload_tool_result(
+        "Bash", "needles 79\nbelts 15\n", session="s", task="Count the parts",
+        arguments={"command": "python stock.py list --all"},
+    )  # fmt: skip
+    await filled.offload_tool_result("Bash pytest", "61 passed\n", session="s", task="Run the tests")
+    for query in ("stock list", "stock", "stock.py"):
+        found = [hit for hit in (await filled.find(query)).hits if hit.layer == "result"]
+        assert [hit.id for hit in found] == [f"{kept.ref}:1-2"]
+        assert found[0].text == "needles 79\nbelts 15"
+        assert f"{kept.ref}:1-2" in await ids(filled, query, layers=["result"])
+    assert not [hit for hit in (await filled.find("stock", session="talk")).hits if hit.layer == "result"]
+    await filled.forget([kept.ref], dry_run=False)
+    assert not (await filled.find("stock list", layers=["result"])).hits
 
 
 async def test_quarantined_rows_come_last_and_are_marked(filled: Memory) -> None:

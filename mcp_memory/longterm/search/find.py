@@ -47,7 +47,7 @@ from mcp_memory.longterm.search.pages import (
 from mcp_memory.longterm.search.query import ParsedQuery, asked_period, is_time_only, parse_query
 from mcp_memory.longterm.search.question_words import content_words
 from mcp_memory.longterm.search.rerank import FIRST, Rerank, keep_order
-from mcp_memory.longterm.search.results import ABOUT, SHOWN, result_filters, results
+from mcp_memory.longterm.search.results import ABOUT, SHOWN, result_filters, results, results_of_call
 from mcp_memory.longterm.search.scenes import MIN_COSINE, resolve_filters, text_of
 from mcp_memory.longterm.search.search import Ranked, Search, atom_turns
 from mcp_memory.longterm.validity import current_atoms, is_past, time_note
@@ -280,7 +280,10 @@ class _Finder:
             return []
         alone = set(self._layers) == {"result"} or self._filters.role == "tool"
         most, least = (min(_RESULTS, self._depth), 0.0) if alone else (SHOWN, ABOUT)
-        hits = results(self._store, self._space, self._query, filters=passing, limit=most, least=least)
+        hits = self._results_of_call(passing)
+        of_call = {hit.ref for hit in hits}
+        found = results(self._store, self._space, self._query, filters=passing, limit=most, least=least)
+        hits += [hit for hit in found if hit.ref not in of_call]
         rows = [
             _Row(
                 id=address(hit.ref, hit.lines),
@@ -295,6 +298,11 @@ class _Finder:
             if held := flags(f"{hit.call}\n{hit.text}", "tool"):
                 self._held[row.id] = held
         return rows
+
+    def _results_of_call(self, passing: Filters) -> list[ResultHit]:
+        if passing != Filters(session=passing.session):
+            return []
+        return results_of_call(self._store, self._space, self._query, session=passing.session)
 
     def _page_rows(self) -> list[_Row]:
         """Return the pages with a line about the query. They mix speakers and times, and describe the present."""

@@ -9,7 +9,8 @@ an identifier or a quoted phrase of the question come first (`literals`).
 
 Together with other rows, a run is shown only if it has two fifths of the question's words, so that questions about
 other things bring no results. `bench/result_search.py` measures all of this. Vectors, the words of the call
-and the words of the lines around a run were tried and brought no improvement.
+and the words of the lines around a run were tried and brought no improvement. Who looks for a command finds its results
+by `results_of_call`.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from typing import TYPE_CHECKING
 
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.secrets.masking import mask_lines
-from mcp_memory.core.types import ResultHit
+from mcp_memory.core.types import Record, ResultHit
 from mcp_memory.language.snippet import matches, snippet
-from mcp_memory.language.words import base_terms, query_terms
+from mcp_memory.language.words import base_terms, content_terms, query_terms
 from mcp_memory.longterm.search.literals import VERBATIM, Literal, literals_in, share_in
 from mcp_memory.longterm.search.query import MAX_CHARS
 from mcp_memory.longterm.search.ranking import rarity
@@ -51,6 +52,7 @@ _FEW = 30  # runs; of fewer it does not follow that a word is common
 _A_RESULT = 2  # hits
 _LINES, _CHARS = 5, 700  # lines and characters of a hit
 _CALL = 150  # characters
+_CALLS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +118,45 @@ def results(
     about = [run for run in runs if run.verbatim or worth.share(run.terms) >= least]
     about.sort(key=lambda run: (-run.best_verbatim, -round(worth.score(run), 9), -int(run.chunk.id[1:])))
     return list(islice(_hits(store, space, about, worth, files=files), limit))
+
+
+def results_of_call(
+    store: Store, space: str, query: str, *, session: str | None = None, limit: int = SHOWN
+) -> list[ResultHit]:
+    """Return the newest results whose call has all words of the query, with their first lines, newest first.
+
+    At most `limit`, among the last `_CALLS` calls of the space.
+    """
+    words = frozenset(content_terms(query[:MAX_CHARS]))
+    called: dict[str, Record] = {}
+    for record in store.read(space, record_rows.list_newest, limit=_CALLS) if words else ():
+        if session in (None, record.session) and words.issubset(base_terms(record.tool_call)):
+            called.setdefault(record.ref, record)
+    records = list(called.values())[:limit]
+    chunks = store.read(space, word_index.first_chunks, [record.ref for record in records]) if records else {}
+    texts = {chunk.ref: data for chunk, data in store.read(space, word_index.chunks_by_id, list(chunks.values()))}
+    literals, _ = literals_in(query[:MAX_CHARS])
+    hits: list[ResultHit] = []
+    for record in records:
+        if (data := texts.get(record.ref)) is None:
+            continue
+        lines = mask_lines(data.decode("utf-8", "replace").removesuffix("\n")).split("\n")[:_LINES]
+        verbatim = share_in(record.tool_call, literals)
+        hits.append(
+            ResultHit(
+                ref=record.ref,
+                lines=(1, len(lines)),
+                text="\n".join(lines)[:_CHARS],
+                call=record.tool_call,
+                node=record.node_id,
+                at=record.timestamp,
+                session=record.session,
+                score=1.0,
+                found_by={"call": 1.0, **({VERBATIM: round(verbatim, 3)} if verbatim else {})},
+                share=1.0,
+            )
+        )
+    return hits
 
 
 # --- runs -------------------------------------------------------------------------------------------

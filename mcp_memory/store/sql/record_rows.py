@@ -133,6 +133,12 @@ def list_records(
     return [_without_words(record) if record.forgotten else record for record in map(_record, rows)]
 
 
+def list_newest(tx: Transaction, *, limit: int) -> list[Record]:
+    """Return the newest records whose results are not forgotten, newest first; `limit` counts forgotten ones too."""
+    rows = row_codec.read(tx, Record, "1 = 1 ORDER BY r.id DESC LIMIT ?", limit)
+    return [record for record in map(_record, rows) if not record.forgotten]
+
+
 def _without_words(record: Record) -> Record:
     return replace(record, tool_call=FORGOTTEN, summary=FORGOTTEN)
 

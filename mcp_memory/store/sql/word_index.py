@@ -146,6 +146,15 @@ def _delete_chunks(tx: Transaction, ref: str) -> None:
     tx.index.remove("chunk", tx.column("DELETE FROM chunk WHERE space = :space AND ref = ? RETURNING id", ref))
 
 
+def first_chunks(tx: Transaction, refs: Sequence[str]) -> dict[str, str]:
+    """Return the ids of the first chunks of results, by the ids of the results that are indexed."""
+    rows = tx.all(
+        f"SELECT c.ref, c.id FROM chunk c WHERE c.space = :space AND c.ref IN ({marks(refs)}) AND c.byte_start = 0",
+        *refs,
+    )
+    return {ref: f"c{number}" for ref, number in rows}
+
+
 def chunks_by_id(tx: Transaction, ids: Iterable[str]) -> list[tuple[Chunk, bytes]]:
     """Return chunks and their raw bytes, in the order of `ids`.
 
