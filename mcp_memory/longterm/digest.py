@@ -30,7 +30,7 @@ from mcp_memory.longterm.contradiction import pair_features, pair_model
 from mcp_memory.longterm.names import USER
 from mcp_memory.longterm.page_lines import SAID
 from mcp_memory.longterm.statement_cache import StatementCache
-from mcp_memory.longterm.validity import end_of, is_past, planned_day, time_note
+from mcp_memory.longterm.validity import end_of, is_past, named_day, planned_day, time_note
 from mcp_memory.longterm.verification.trust import doubt_mark, fit_for_pages, is_less_trusted
 from mcp_memory.store.citations import without_citations
 from mcp_memory.store.protocol import Store
@@ -69,7 +69,7 @@ class Candidate:
     salience: float
     former: Atom | None = None
     day: datetime | None = None
-    """The only day that the statement names, if that was in the future when it was said (`validity.planned_day`)."""
+    """The day of a plan (`validity.planned_day`), or the coming day that a statement about a person names."""
     note: str = ""
     """The note of `validity.time_note`: `was planned for 3 May 2026`, `from 1 March 2027`."""
 
@@ -250,7 +250,7 @@ def candidates_among(
     ]
     for atom in sorted(listed, key=lambda atom: (-weights[atom.id], -number_of(atom))):
         if _is_timely_and_safe(atom, at):
-            day, before = planned_day(atom), former.get(atom.id)
+            day, before = _dated_day(atom, at), former.get(atom.id)
             section = _section(atom, before, day)
             yield Candidate(
                 atom=atom,
@@ -309,14 +309,22 @@ def _section(atom: Atom, former: Atom | None, day: Span | None) -> Section:
     """Return the section of a statement. Its likeliest label alone is often wrong."""
     if atom.label == "promise":
         return "promises"
-    if not atom.is_sentence or atom.kind == "instruction":
-        return _SECTION_OF_KIND[atom.kind]
-    if former is not None:
+    if atom.kind == "instruction":
+        return "rules"
+    if atom.is_sentence and former is not None:
         return "changed"
     if day is not None:
         return "dates"
+    if not atom.is_sentence:
+        return _SECTION_OF_KIND[atom.kind]
     names_somebody = any(fold(name) != USER for name in atom.entities)
     return "people" if names_somebody and atom.label == "person" else "user"
+
+
+def _dated_day(atom: Atom, at: datetime) -> Span | None:
+    """Return the day for which a statement plans something, or a coming day that a statement about a person names."""
+    day = named_day(atom) if atom.kind == "persona" else None
+    return day if day is not None and day.end > at else planned_day(atom)
 
 
 def _is_timely_and_safe(atom: Atom, at: datetime) -> bool:

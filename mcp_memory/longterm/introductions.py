@@ -26,6 +26,7 @@ _INSIDE = re.compile(r"(?:(?<![\w'’\"“„«])[^\W_]+(?:['’](?!s)\w+)?|[,;&
 _OF_ANOTHER = re.compile(r"['’]s [^\W\d_a-z]")  # "Gardener's Delight"
 _HYPHENATED = re.compile(r"[^\W\d_a-z]\w+-[^\W\d_a-z]\w+")
 _SHORTEST = 2  # characters of a name
+_AND = frozenset(("and", "und", "et", "en", "y", "e"))
 _NOUN_CAPITALS = frozenset(("de",))
 _CALENDAR = re.compile(
     r"(?:(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?|(?:Jan|Febr)uary|March|April|May|June|July|August|(?:Septem|Octo"
@@ -62,12 +63,15 @@ def certain_names(sentence: str, *, language_of: str = "") -> list[str]:
     They have a capital inside the sentence. At its beginning, where any word may have one, several words count:
     before a comma or a bracket, with a hyphen and two capitals, and in English if the first is no word of the language.
     Languages, nationalities, days, months and words in capitals alone do not count. In languages that capitalise every
-    noun, only names with a title are certain.
+    noun, only names with a title are certain. Two names with an "and" of another language between them are one: "Naald
+    en Draad" in English.
     """
     text = language_of or sentence
-    languages = languages_of(_WORD.findall(text)) or ("en",)
+    known_languages = languages_of(_WORD.findall(text))
+    languages = known_languages or ("en",)
     has_capitals = not _NOUN_CAPITALS.isdisjoint(languages)
-    names: dict[str, None] = {}
+    foreign = _AND - function_words(languages) if known_languages else frozenset[str]()
+    names: list[tuple[int, int]] = []
     for match in _pattern("NAME").finditer(sentence):
         is_sure = _pattern("TITLED").match(match[0]) is not None or (
             not has_capitals
@@ -75,8 +79,11 @@ def certain_names(sentence: str, *, language_of: str = "") -> list[str]:
             and (_INSIDE.search(sentence, 0, match.start()) is not None or _is_sure_at_start(match, languages))
         )
         if is_sure and _is_like_a_name(match[0], function_words(languages)):
-            names[match[0]] = None
-    return list(names)
+            start, end = match.span()
+            if names and sentence[names[-1][1] : start].strip() in foreign:
+                start, _ = names.pop()
+            names.append((start, end))
+    return list(dict.fromkeys(sentence[start:end] for start, end in names))
 
 
 def without_title(name: str) -> str:

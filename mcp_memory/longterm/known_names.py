@@ -14,15 +14,15 @@ from collections.abc import Iterable, Sequence
 from mcp_memory.core.types import Entity
 from mcp_memory.language.words import fold
 from mcp_memory.longterm.introductions import certain_names, without_title
-from mcp_memory.longterm.names import USER, contains_name, known_entities
+from mcp_memory.longterm.names import USER, is_named_in, known_entities
 from mcp_memory.models.embed.classifiers import related_words
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sql import atom_rows
 from mcp_memory.store.values import Filters
 
 _CAPITALISED = re.compile(r"(?<!\w)[^\W\d_a-z][\w-]+")
-_COMPOUND = re.compile(r" (?:of|&) ")
-"""In the name of a thing that is not called by a part: "Gulf of Riga"."""
+_COMPOUND = re.compile(r" (?:of|&|and|und|et|en|y|e) ")
+"""In the name of a thing that is not called by a part: "Gulf of Riga", "Naald en Draad"."""
 
 
 class KnownNames:
@@ -53,24 +53,27 @@ class KnownNames:
                 self._bearers[fold(word)].add(main)
 
     def _same(self, name: str) -> str | None:
-        """Return the only entity whose name contains all words of a name, or is contained in it; None if none is."""
+        """Return the only entity whose name contains all words of a name, or is contained in it; None if none is.
+
+        "De Kaai" is "Theater De Kaai", whoever else is called "De".
+        """
         words = [fold(word) for word in without_title(name).split()]
         if _COMPOUND.search(name):
             return None
         bearers = [self._bearers[word] for word in words if word in self._bearers]
         if len(bearers) < len(words) and not any(word in self._main for word in words):
             return None
-        several = set[str]().union(*bearers)
+        several = set.intersection(*bearers) if len(bearers) == len(words) else set[str]().union(*bearers)
         return next(iter(several)) if len(several) == 1 else None
 
     def named_in(self, text: str, names: Iterable[str]) -> tuple[str, ...]:
         """Return the main names of `names` and of the known names in a text, each once; `user` is kept."""
         named = [USER if fold(name) == USER else self._main.get(fold(name)) for name in names]
-        capitalised = set(map(fold, _CAPITALISED.findall(text)))
+        capitalised, folded = set(map(fold, _CAPITALISED.findall(text))), fold(text)
         named += [
             main
             for name, main in self._main.items()
-            if contains_name([name], text) and (name in capitalised or not related_words(name))
+            if is_named_in(folded, name) and (name in capitalised or not related_words(name))
         ]
         for word in capitalised:
             bearers = self._bearers.get(word, set[str]())

@@ -8,17 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date, datetime, time, timedelta
 from itertools import islice
 
 from mcp_memory.core.types import Atom, MentionedEntity
 from mcp_memory.language.when.intervals import local
 from mcp_memory.longterm import digest
+from mcp_memory.longterm.corrections import is_ending
 from mcp_memory.longterm.promises import open_promises
 from mcp_memory.longterm.search.search import SearchContext
+from mcp_memory.longterm.validity import count_current
 from mcp_memory.store.sql import atom_rows, entity_rows
+from mcp_memory.store.values import Filters
 
 _LEARNED, _CHANGED, _PLANNED, _PROMISES, _ENTITIES = 12, 8, 8, 8, 12
+_COUNTED, _READ_AT_ONCE = 1_000, 100  # changes
 _AHEAD = timedelta(days=31)
 
 
@@ -28,6 +32,14 @@ class Replaced:
 
     old: Atom
     new: Atom
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangePage:
+    """A page of changes, newest first. `cursor` is that of the next page, None on the last."""
+
+    changes: Sequence[Replaced]
+    cursor: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,9 +58,11 @@ class Lately:
     learned: Sequence[Atom]
     """The most telling new statements, most telling first, without those in `changed` and `planned`."""
     learned_total: int
-    """The number of all new statements. Of more than 2,000 only the newest are counted."""
+    """The number of all new statements that are current."""
     changed: Sequence[Replaced]
     """Newest change first."""
+    changed_total: int
+    """The number of all changes, at most 1,000."""
     planned: Sequence[Planned]
     """Next day first; statements that were learned earlier are included."""
     promises: Sequence[Atom]
@@ -60,18 +74,19 @@ class Lately:
 def lately(context: SearchContext, *, days: int) -> Lately:
     """Return what is new since the midnight before the last `days` days began."""
     store, space, now = context.store, context.space, context.now
-    since = local(now).date() - timedelta(days=days)
+    since = first_day(now, days)
     newest = digest.newest_statements(store, space)
     new = [atom for atom in newest if local(atom.learned_at).date() >= since]
-    changed = list(islice(_changes(context, new), _CHANGED))
-    planned = _planned(context)
+    changes = list(islice(changes_since(context, midnight(since)), _COUNTED))
+    changed, planned = changes[:_CHANGED], _planned(context)
     shown = {atom.id for change in changed for atom in (change.old, change.new)} | {plan.atom.id for plan in planned}
     fresh = (candidate.atom for candidate in digest.candidates_among(store, space, new, at=now))
     return Lately(
         since=since,
         learned=list(islice((atom for atom in fresh if atom.id not in shown and atom.label != "promise"), _LEARNED)),
-        learned_total=sum(atom.valid_to is None and not atom.held for atom in new),
+        learned_total=count_current(store, space, Filters(learned_since=midnight(since), unheld=True), now),
         changed=changed,
+        changed_total=len(changes),
         planned=planned,
         promises=[promise.atom for promise in open_promises(context)[:_PROMISES]],
         entities=store.read(space, entity_rows.mentioned, after=digest.number_of(new[0]) - 1, limit=_ENTITIES)
@@ -80,13 +95,28 @@ def lately(context: SearchContext, *, days: int) -> Lately:
     )
 
 
-def _changes(context: SearchContext, new: Sequence[Atom]) -> Iterator[Replaced]:
-    """Yield the statements that new statements replaced, newest change first."""
-    successors = {atom.id: atom for atom in new if digest.is_fit(atom)}
-    ended = context.store.read(context.space, atom_rows.superseded_by, list(successors)) if successors else []
-    for old in sorted(ended, key=lambda atom: -int((atom.superseded_by or "a0")[1:])):
-        if digest.is_former(old) and old.superseded_by is not None:
-            yield Replaced(old=old, new=successors[old.superseded_by])
+def first_day(now: datetime, days: int) -> date:
+    """Return the day before the last `days` days began."""
+    return local(now).date() - timedelta(days=days)
+
+
+def midnight(day: date) -> datetime:
+    """Return the moment at which a day begins in the zone of this machine."""
+    return datetime.combine(day, time.min).astimezone()
+
+
+def changes_since(context: SearchContext, since: datetime, *, after: str | None = None) -> Iterator[Replaced]:
+    """Yield the statements that statements stored at `since` or later replaced, the newest change first. Lazy.
+
+    With `after`, the id of a replaced statement, only the changes behind it are yielded.
+    """
+    while pairs := context.store.read(
+        context.space, atom_rows.list_replaced, since=since, after=after, limit=_READ_AT_ONCE
+    ):
+        for old, new in pairs:
+            if digest.is_former(old) and digest.is_fit(new) and not is_ending(new):
+                yield Replaced(old=old, new=new)
+        after = pairs[-1][0].id
 
 
 def _planned(context: SearchContext) -> list[Planned]:

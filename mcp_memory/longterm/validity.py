@@ -37,6 +37,7 @@ Validity = Literal["past", "current", "ahead"]
 _pattern = partial(pattern_of, "mcp_memory.longterm", "words/validity.txt")
 _EAST_ASIAN = re.compile(r"(\d{1,2}([月월]) ?\d{1,2}[日号號일]) ((?:19|20|21)\d\d)")
 _ONE_OF_SEVERAL = re.compile(r"\d\W*(?:(?:or|and|oder|und|ou|et|o|y|e|и|или)\W+)?$")  # "12 or" before "13 November"
+_COUNT_EXACTLY = 1_000  # more statements than this are not read to be counted
 _CLOCKS_DIFFER = timedelta(minutes=1)  # tolerance for the clocks of two machines, and for searches in whole seconds
 _ADDED_END = re.compile(r"\[until \d{4}-\d\d-\d\d\]\s*$")  # added by `with_end`
 _YEAR = re.compile(r"(?<!\d)(?:19|20|21)\d\d(?!\d)")
@@ -63,7 +64,14 @@ def without_past(atoms: Iterable[Atom], at: datetime) -> list[Atom]:
 
 
 def current_atoms(
-    store: Store, space: str, filters: Filters, at: datetime, *, limit: int, after: str | None = None
+    store: Store,
+    space: str,
+    filters: Filters,
+    at: datetime,
+    *,
+    limit: int,
+    after: str | None = None,
+    newest_first: bool = False,
 ) -> list[Atom]:
     """Return the first `limit` statements after `after` that are not past, in the order of `atom_rows.list_atoms`.
 
@@ -73,12 +81,26 @@ def current_atoms(
     filters = replace(filters, at=at)
     atoms: list[Atom] = []
     while len(atoms) < limit:
-        page = store.read(space, atom_rows.list_atoms, filters=filters, after=after, limit=limit)
+        page = store.read(
+            space, atom_rows.list_atoms, filters=filters, after=after, limit=limit, newest_first=newest_first
+        )
         atoms += page if filters.ended else without_past(page, filters.as_of or at)
         if len(page) < limit:
             break
         after = page[-1].id
     return atoms[:limit]
+
+
+def count_current(store: Store, space: str, filters: Filters, at: datetime) -> int:
+    """Return the number of statements that pass the filters.
+
+    Statements whose text names a past end are left out, unless the filters include ended statements or there are more
+    than `_COUNT_EXACTLY`: leaving them out requires reading all.
+    """
+    total = store.read(space, atom_rows.count, filters=replace(filters, at=at))
+    if filters.ended or total > _COUNT_EXACTLY:
+        return total
+    return len(current_atoms(store, space, filters, at, limit=_COUNT_EXACTLY))
 
 
 def read_statements_first(store: Store, space: str, lists: Iterable[tuple[Filters, int]], at: datetime) -> None:
@@ -107,9 +129,12 @@ def time_note(atom: Atom, at: datetime) -> str:
 
 def planned_day(atom: Atom) -> Span | None:
     """Return the day for which a statement plans something; None if it plans nothing or names no single certain day."""
-    if atom.kind != "episodic" or end_of(atom) is not None:
-        return None
-    return _planned_day(atom.text, atom.valid_from)
+    return named_day(atom) if atom.kind == "episodic" else None
+
+
+def named_day(atom: Atom) -> Span | None:
+    """Return the only certain day that a statement names, whatever its kind, if that was in the future when said."""
+    return _named_day(atom.text, atom.valid_from) if end_of(atom) is None else None
 
 
 # --- days that a statement names --------------------------------------------------------------------
@@ -161,7 +186,7 @@ def _is_one_clause(text: str, date: Span) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _planned_day(text: str, said_at: datetime) -> Span | None:
+def _named_day(text: str, said_at: datetime) -> Span | None:
     """Return the only day that a statement names, if it was in the future when said and is not a limit, else None.
 
     "From 10 November", "after 10 November" and "by 10 November" name limits.

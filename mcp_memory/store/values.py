@@ -46,6 +46,10 @@ class Conflict(Exception):
 
 DONE = "done"
 """The reason stored with a promise that ended because it was kept (`Atom.closed_because`)."""
+READ_BY_A_MODEL = "A model has read these words."
+"""Why a sentence ended: after a model had read its words, it was replaced or withdrawn."""
+STATED_AGAIN = "It was stated again in the same words."
+"""Why a sentence ended: it is an explicit statement now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +101,8 @@ class Filters:
     """Leave out atoms that wait for review."""
     ended: bool = False
     """Without `as_of`: include ended atoms, except sentences that a statement replaced."""
+    only_ended: bool = False
+    """With `ended`: only ended atoms."""
     at: datetime | None = None
     """Without `as_of` and `ended`: the present moment. Atoms that end later pass; if None, atoms with an end do not."""
     label: Label | None = None
@@ -105,6 +111,8 @@ class Filters:
     """Whether atoms that were extracted without a model pass."""
     least_priority: int | None = None
     """Atoms only: the least priority; a negative priority is above all others."""
+    learned_since: datetime | None = None
+    """Atoms only: the earliest moment at which they were stored."""
 
 
 class NearestQuery(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
@@ -49,6 +49,16 @@ def test_plans_of_the_next_month_are_listed_by_day_whenever_they_were_stated(han
         (date(2026, 12, 2), kiln),
         (date(2026, 12, 14), market),
     ]
+
+
+def test_a_statement_about_a_person_is_planned_if_it_names_a_coming_day(hand: ByHand) -> None:
+    party = say(hand, "Noa has her party on 2 December 2026.", "person")
+    typed = hand.tell("Noa has her exam on 3 December 2026.", kind="persona")
+    say(hand, "From 4 December 2026 Noa works in Porto.", "person")
+    say(hand, "Never deploy on 5 December 2026.", "rule")
+    assert [plan.atom.id for plan in week(hand).planned] == [party, typed]
+    hand.now = datetime(2026, 12, 3, 12, tzinfo=UTC)
+    assert [plan.atom.id for plan in week(hand).planned] == [typed]
 
 
 def test_forgotten_and_quarantined_statements_are_not_new(hand: ByHand) -> None:

@@ -118,6 +118,8 @@ def test_a_sentence_that_says_it_all_needs_no_question() -> None:
 
 def test_lead_ins_and_trailing_laughter_are_cut() -> None:
     assert texts("ok so we ship on Mondays only lol", "rule") == ["we ship on Mondays only"]
+    assert texts("next: we ship on Mondays only", "rule") == ["we ship on Mondays only"]
+    assert texts("next week we ship on Mondays only", "rule")[0].startswith("next week")
 
 
 def test_a_fragment_is_one_statement_with_the_sentence_before_it() -> None:

@@ -174,7 +174,7 @@ JOURNEY: list[tuple[str, Step]] = [
     ("scene_page", lambda m, s: m.scene_page("trip")),
     ("scene_history", lambda m, s: m.scene_history("trip")),
     ("restore_scene", lambda m, s: m.restore_scene("trip", 1)),
-    *called("lately mentioned_entities read_persona persona_lines persona_history persona_diff rebuild_persona waiting"),
+    *called("lately replacements mentioned_entities read_persona persona_lines persona_history persona_diff rebuild_persona waiting"),
     ("why_held", lambda m, s: m.why_held(["a2", "t1"])),
     ("review", lambda m, s: m.review([s.waiting[0].id], "released")),
     *called("decided scan"),

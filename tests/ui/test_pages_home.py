@@ -42,7 +42,7 @@ async def test_the_numbers_are_those_of_the_status(memory: Memory) -> None:
     status, shown = await memory.status(), text(await home_page(memory))
     counts = status["counts"]
     assert (counts["turns"], counts["current"], counts["facts"], counts["records"]) == (1, 1, 1, 1)
-    assert "1 turn in 1 conversation" in shown
+    assert "1 message in 1 conversation" in shown
     assert "1 is true now" in shown
     assert "1 on 1 task · 10.0 kB" in shown
     for many in status["disk"]["kinds"].values():
@@ -126,7 +126,7 @@ async def test_backups_are_listed(memory: Memory) -> None:
     made = await memory.back_up()
     shown = text(await home_page(memory))
     assert made.path.name in shown
-    assert "1 turn · 1 statement · 0 results · 1 space" in shown
+    assert "1 message · 1 statement · 0 results · 1 space" in shown
 
 
 async def test_policies_say_what_they_will_take(memory: Memory) -> None:
@@ -138,7 +138,7 @@ async def test_policies_say_what_they_will_take(memory: Memory) -> None:
 async def test_the_checks_run_where_they_are_asked_for(memory: Memory) -> None:
     assert "/home?check=1#checks" in links(await home_page(memory))
     shown = text(await home_page(memory, "/home?check=1"))
-    assert "0 pages about you · 0 topics · 1 statement · 1 quote · 1 turn" in shown
+    assert "Compared with the words that were said: 1 statement · 1 quote · 1 message" in shown
     assert "Everything is in order." in shown
 
 
@@ -195,7 +195,7 @@ async def test_of_a_memory_in_postgresql_nothing_is_said_about_files(home: Path,
     async with open_memory(Settings(home=home, store=url), now=FixedClock(), embedder="none", llm="none") as memory:
         await memory.record_turns([NewTurn(role="user", content="I keep bees in Porto.")], session="s")
         shown = await home_page(memory, "/home?check=1")
-    assert "1 turn in 1 conversation" in text(shown)
+    assert "1 message in 1 conversation" in text(shown)
     assert "Everything is in order." in text(shown)
     for words in ("Backups\n", "Make a backup", "On disk", str(home)):
         assert words not in text(shown), words

@@ -44,8 +44,6 @@ async def test_a_reader_without_rights_sees_the_same_and_no_form_that_changes_an
     page = await reading(maya, "/memory")
     assert [one.action for one in forms(page)] == ["/memory#statements"]
     assert "Maya's left knee hurts." in text(page)
-    may = [one.action for one in forms(await at(maya, "/memory", right="write"))]
-    assert may == ["/memory#statements", "/do/remember"]
 
 
 async def test_statements_are_filtered_by_kind_entity_and_time(maya: Memory) -> None:
@@ -69,6 +67,8 @@ async def test_an_ended_statement_is_listed_where_it_is_asked_for(maya: Memory) 
     ended = await at(maya, "/memory?ended=1")
     row = next(one for one in elements(ended) if one.attributes.get("class") == "statement ended")
     assert "Maya lives in Lisbon." in text_of(row)
+    assert "1 statement" in (only := text(await at(maya, "/memory?ended=only")))
+    assert "Maya lives in Porto." not in only.partition("Statements")[2]
 
 
 async def test_many_statements_come_page_by_page(memory: Memory) -> None:
@@ -93,6 +93,24 @@ async def test_months_with_statements_are_links_with_their_numbers(memory: Memor
     (listed,) = [one for one in elements(await at(memory, month)) if one.attributes.get("id") == "statements"]
     assert "Maya plays the cello." in text_of(listed)
     assert "book" not in text_of(listed)
+
+
+async def test_statements_are_sorted_by_their_time_or_by_what_matters(memory: Memory) -> None:
+    await memory.remember("Maya plays the cello.", valid_from="2026-09-03", typed=True)
+    await memory.remember("Maya plays the oboe.", valid_from="2019-09-03", typed=True)
+    await memory.remember("Maya plays the harp.", valid_from="2026-10-03", typed=True)
+
+    async def listed(address: str) -> list[str]:
+        return [link for link in links(await at(memory, address)) if link in ("/a1", "/a2", "/a3")][-3:]
+
+    assert await listed("/memory") == ["/a3", "/a1", "/a2"]
+    assert await listed("/memory?order=important") == ["/a1", "/a2", "/a3"]
+
+
+async def test_the_list_says_of_which_period_it_is(memory: Memory) -> None:
+    await memory.remember("Maya plays the cello.", valid_from="2026-09-03", typed=True)
+    assert "1 statement from 1 Sep 2026 to Oct 2026" in text(await at(memory, "/memory?since=2026-09-01&until=2026-10"))
+    assert "1 statement of Sep 2026" in text(await at(memory, "/memory?since=2026-09&until=2026-09"))
 
 
 async def test_an_empty_memory_says_what_to_do_next(memory: Memory) -> None:

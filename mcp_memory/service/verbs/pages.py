@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from mcp_memory.core.errors import InvalidInput, NotFound, Refused
@@ -13,12 +15,12 @@ from mcp_memory.core.secrets.masking import mask_typed
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Atom, Distilled, Mention, Persona, PersonaVersion, Scene, Verified, WorkQuestion
 from mcp_memory.models.llm import reply_schema
-from mcp_memory.service.verbs.base import Verbs, check_range, in_thread, reading
+from mcp_memory.service.verbs.base import MAX_PAGE, Verbs, check_range, in_thread, reading
 from mcp_memory.store.sql import atom_rows, home_rows, job_rows, page_rows, stage_outputs
 from mcp_memory.store.values import Conflict, SceneChanges
 
 if TYPE_CHECKING:
-    from mcp_memory.longterm.lately import Lately
+    from mcp_memory.longterm.lately import ChangePage, Lately
     from mcp_memory.service.due_stages import WaitingJobs
     from mcp_memory.service.scheduler import LeasedJob
 
@@ -49,6 +51,24 @@ class PageVerbs(Verbs):
         check_range(days, "days", 1, 366)
         self._parts.indexing.catch_up()
         return lately(self._parts.scheduler.context(), days=days)
+
+    @reading
+    def replacements(self, *, days: int = 7, limit: int = 50, cursor: str | None = None) -> ChangePage:
+        """Return a page of the statements that others replaced in the last `days` (1 to 366), newest first.
+
+        Raises InvalidInput for a cursor that is none of this verb.
+        """
+        from mcp_memory.longterm.lately import ChangePage, changes_since, first_day, midnight
+
+        check_range(days, "days", 1, 366)
+        check_range(limit, "limit", 1, MAX_PAGE)
+        if cursor is not None and not re.fullmatch(r"a[1-9][0-9]{0,17}", cursor):
+            raise InvalidInput("That cursor is not one of ours. Leave it out to start from the newest change.")
+        self._parts.indexing.catch_up()
+        context = self._parts.scheduler.context()
+        following = changes_since(context, midnight(first_day(context.now, days)), after=cursor)
+        changes = list(islice(following, limit + 1))
+        return ChangePage(changes=changes[:limit], cursor=changes[limit - 1].old.id if len(changes) > limit else None)
 
     @in_thread
     def distill(self, work_id: str | None = None, reply: str | None = None) -> Distilled:

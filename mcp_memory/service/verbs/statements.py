@@ -6,7 +6,6 @@ import logging
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import anyio.to_thread
@@ -56,7 +55,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _FACTS = 10_000
-_COUNT_EXACTLY = 1_000  # more statements than this are not read to be counted
 
 
 _NOT_COMPARED = "It is stored, and was not compared with similar statements, since the memory failed then."
@@ -365,17 +363,23 @@ class StatementVerbs(Verbs):
         since: str | None = None,
         until: str | None = None,
         as_of: str | None = None,
+        learned: str | None = None,
         ended: bool = False,
+        only_ended: bool = False,
+        newest_first: bool = False,
         limit: int = 50,
         cursor: str | None = None,
     ) -> StatementPage:
         """Return a page of the statements current at `as_of` (default: now), in the order of a search without a query.
 
-        `ended` includes statements that have ended. Raises NotFound for an unknown scene or entity.
+        `since` and `until` limit when they became true. `learned` is the first day on which they were stored; what
+        waits for review is left out then. `ended` includes statements that have ended, `only_ended` leaves out
+        all others. With `newest_first`, those that became true last are first. Raises NotFound for an unknown scene or
+        entity.
         """
         from mcp_memory.longterm.search.pages import after, asked_at, page_of
         from mcp_memory.longterm.search.scenes import resolve_filters
-        from mcp_memory.longterm.validity import current_atoms
+        from mcp_memory.longterm.validity import count_current, current_atoms
 
         check_range(limit, "limit", 1, MAX_PAGE)
         store, space, at = self._store, self.space, asked_at(cursor, self._parts.now())
@@ -387,32 +391,23 @@ class StatementVerbs(Verbs):
             since=begin,
             until=end,
             as_of=self._parts.parse_time(as_of, "as_of", now=at, end=True),
-            ended=ended,
+            learned_since=self._parts.parse_time(learned, "learned", now=at),
+            unheld=learned is not None,
+            ended=ended or only_ended,
+            only_ended=only_ended,
         )
         filters, note = resolve_filters(store, space, filters)
-        page = page_of(cursor, ("statements", space, filters), at=at, store=store, space=space, listing=True)
-        page_filters = page.then(filters, "atom")
-        atoms = current_atoms(store, space, page_filters, at, after=next(iter(page.shown), None), limit=limit + 1)
+        asked = ("statements", space, filters, newest_first)
+        page = page_of(cursor, asked, at=at, store=store, space=space, listing=True)
+        page_filters, last = page.then(filters, "atom"), next(iter(page.shown), None)
+        atoms = current_atoms(store, space, page_filters, at, after=last, limit=limit + 1, newest_first=newest_first)
         shown = atoms[:limit]
         return StatementPage(
             atoms=shown,
             cursor=after(page.cursor(), [atom.id for atom in shown]) if len(atoms) > limit else None,
-            total=self._count_current(page_filters, at),
+            total=count_current(store, space, page_filters, at),
             note=note,
         )
-
-    def _count_current(self, filters: Filters, at: datetime) -> int:
-        """Return the number of statements that pass the filters.
-
-        Statements whose text names a past end are left out, unless the filters include ended statements or there are
-        more than `_COUNT_EXACTLY`: leaving them out requires reading all.
-        """
-        from mcp_memory.longterm.validity import current_atoms
-
-        total = self._store.read(self.space, atom_rows.count, filters=replace(filters, at=at))
-        if filters.ended or total > _COUNT_EXACTLY:
-            return total
-        return len(current_atoms(self._store, self.space, filters, at, limit=_COUNT_EXACTLY))
 
     @reading
     def statement_months(self) -> dict[str, int]:

@@ -39,7 +39,7 @@ from mcp_memory.store.sql.transaction import (
     optional_ms,
     to_ms,
 )
-from mcp_memory.store.values import Filters, NewAtom, Vectors, WrittenAtom, quarantines
+from mcp_memory.store.values import READ_BY_A_MODEL, STATED_AGAIN, Filters, NewAtom, Vectors, WrittenAtom, quarantines
 
 _HOUR_MS = 3_600_000
 _FACT = "f.entity, f.relation, f.value, f.valid_from, f.valid_to, r.source"
@@ -108,7 +108,7 @@ def put(tx: Transaction, atom: NewAtom, *, now: datetime, work: int | None = Non
     quarantine_rows.note(tx, {f"a{number}": atom.held}, now=now)
     supersession.end(tx, superseded.ends, by=number, at=atom.valid_from, because=atom.because)
     if sentence is not None:
-        because = replaced_sentences.STATED_AGAIN if work is None else replaced_sentences.READ_BY_A_MODEL
+        because = STATED_AGAIN if work is None else READ_BY_A_MODEL
         replaced_sentences.join(tx, number_of(sentence.id, "a"), number, sentence.label, because=because)
     about = list(atom.entities)
     if atom.entity and atom.relation and atom.value:
@@ -288,14 +288,29 @@ def periods(tx: Transaction, numbers: Iterable[int]) -> dict[int, tuple[int, int
     return {number: (start, end) for number, start, end in tx.among(sql, numbers)}
 
 
-def list_atoms(tx: Transaction, *, filters: Filters, after: str | None = None, limit: int = 100) -> list[Atom]:
+def list_atoms(
+    tx: Transaction, *, filters: Filters, after: str | None = None, limit: int = 100, newest_first: bool = False
+) -> list[Atom]:
     """Return atoms that are current (at `filters.as_of`), highest priority first (−1 before all), then oldest.
 
-    The list begins after the atom `after`, the last of the previous page.
+    With `newest_first`, those that became true last are first. The list begins after the atom `after`, the last of the
+    previous page.
     """
-    (numbers,) = _listed(tx, [(filters, after, limit)])
+    if newest_first:
+        numbers = _list_newest(tx, filters, after, limit)
+    else:
+        (numbers,) = _listed(tx, [(filters, after, limit)])
     # Words and names are looked up only for the selected rows: for all sorted rows it takes five times as long.
     return by_ids(tx, [f"a{number}" for number in numbers])
+
+
+def _list_newest(tx: Transaction, filters: Filters, after: str | None, limit: int) -> Sequence[int]:
+    condition, values = where(tx, "atom", filters)
+    if after is not None:
+        condition += " AND (r.valid_from, r.id) < (SELECT valid_from, id FROM atom WHERE space = :space AND id = ?)"
+        values.append(number_of(after, "a"))
+    sql = f"SELECT r.id FROM atom r WHERE {condition} ORDER BY r.valid_from DESC, r.id DESC LIMIT ?"
+    return tx.column(sql, *values, limit)
 
 
 def read_lists(tx: Transaction, lists: Sequence[tuple[Filters, int]]) -> None:
@@ -408,6 +423,31 @@ def superseded_by(tx: Transaction, by: Sequence[str]) -> list[Atom]:
     """
     numbers = numbers_of(by, "a")
     return _select(tx, f"r.superseded_by IN ({marks(numbers)}) AND NOT ({supersession.REPLACED_SENTENCE})", *numbers)
+
+
+def list_replaced(
+    tx: Transaction, *, since: datetime, after: str | None = None, limit: int = 100
+) -> list[tuple[Atom, Atom]]:
+    """Return atoms with the atoms that superseded them, stored at `since` or later; the newest change first.
+
+    The list begins after the superseded atom `after`, the last of the previous page. Sentences that were replaced by a
+    statement from the same words are left out.
+    """
+    condition, values = "", list[Value]()
+    if after is not None:
+        condition = (
+            " AND (r.superseded_by, r.id) < (SELECT superseded_by, id FROM atom WHERE space = :space AND id = ?)"
+        )
+        values.append(number_of(after, "a"))
+    pairs = tx.all(
+        "SELECT r.id, r.superseded_by FROM atom r JOIN atom n ON n.space = r.space AND n.id = r.superseded_by"
+        " WHERE r.space = :space AND r.superseded_by IS NOT NULL AND r.tombstone IS NULL AND n.tombstone IS NULL"
+        f" AND n.learned_at >= ? AND NOT ({supersession.REPLACED_SENTENCE}){condition}"
+        " ORDER BY r.superseded_by DESC, r.id DESC LIMIT ?",
+        *(to_ms(since), *values, limit),
+    )
+    atoms = {atom.id: atom for atom in by_ids(tx, {f"a{number}" for pair in pairs for number in pair})}
+    return [(atoms[f"a{old}"], atoms[f"a{new}"]) for old, new in pairs]
 
 
 def _select(tx: Transaction, which: str, *values: Value) -> list[Atom]:

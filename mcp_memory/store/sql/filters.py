@@ -8,7 +8,7 @@ from typing import get_args
 from mcp_memory.core.types import Kind
 from mcp_memory.store.sql import quarantine_rows
 from mcp_memory.store.sql.entity_rows import key
-from mcp_memory.store.sql.supersession import REPLACED_SENTENCE
+from mcp_memory.store.sql.supersession import ENDING, REPLACED_SENTENCE
 from mcp_memory.store.sql.transaction import Transaction, Value, marks, numbers_of, to_ms
 from mcp_memory.store.values import Filters, Layer
 
@@ -80,6 +80,8 @@ def where(tx: Transaction, layer: Layer, filters: Filters) -> tuple[str, list[Va
             add("r.reader IS NULL")
         if filters.least_priority is not None:
             add("(r.priority < 0 OR r.priority >= ?)", filters.least_priority)
+        if filters.learned_since is not None:
+            add("r.learned_at >= ?", to_ms(filters.learned_since))
         if filters.label is not None:
             add("r.label = ?", filters.label)
         if filters.entity is not None:
@@ -92,7 +94,9 @@ def where(tx: Transaction, layer: Layer, filters: Filters) -> tuple[str, list[Va
             add(quarantine_rows.PASSES)
         if filters.as_of is None:
             if filters.ended:
-                add(f"NOT ({REPLACED_SENTENCE})")
+                add(f"NOT ({REPLACED_SENTENCE}) AND NOT ({ENDING})")
+                if filters.only_ended:
+                    add("r.valid_to IS NOT NULL")
             else:
                 if filters.at is None:
                     add("r.valid_to IS NULL")

@@ -1,6 +1,6 @@
 """The pages by address. `page_at` finds a page and draws it.
 
-today           what is new, and what is next
+today           what is new, and what is next   changes         what changed, old and new
 memory          overview, persona, scenes           item            a statement with its correction form, a turn
 result          a tool result, in windows of lines  canvas          tasks, and a task: picture, outline, versions
 search          hits, and why they match            entity          facts over time, the neighbourhood
@@ -49,6 +49,7 @@ ADDRESSES = {
     r"/recall/(?P<number>\d{1,18})": "recalls:recall",
     r"/activity": "activity:activity",
     r"/home": "home:home",
+    r"/changes": "changes:changes",
 }
 """Patterns of paths, each with the module of this package and the function that draws the page."""
 

@@ -206,14 +206,14 @@ def _turn_with_statements(turn: Turn, statements: Sequence[Atom]) -> Element:
 def _imports(view: View, files: Sequence[Imported], logs: Sequence[FollowedLog]) -> Element:
     parts: list[Any] = []
     if files:
-        head = ("File", "Turns", "When")
+        head = ("File", "Messages", "When")
         lines = [(_path(view, file.path), ui.count(file.turns), ui.moment(file.at)) for file in files[:_IMPORTS]]
         parts += [
-            ui.table("Files whose turns are stored, the last first", head, lines, numbers=(1,)),
+            ui.table("Files whose messages are stored, the last first", head, lines, numbers=(1,)),
             _more_files(len(files)),
         ]
     if logs:
-        head = ("Log", "Program", "Session", "Read", "When")
+        head = ("Log", "Program", "Conversation", "Read", "When")
         parts += [
             ui.table(
                 "Logs of coding agents, the one read last first",
@@ -228,7 +228,9 @@ def _imports(view: View, files: Sequence[Imported], logs: Sequence[FollowedLog])
         "To follow the logs of a coding agent as they are written, run: ",
         el("code", "mcp-memory import claude-code --watch"),
     )
-    return ui.section("Imports", *(parts or [ui.empty("No file was imported and no log is followed.")]), how)
+    return ui.section(
+        "Imports", *(parts or [ui.empty("No file was imported and no log is followed.")]), how, id="imports"
+    )
 
 
 def _log_line(view: View, log: FollowedLog) -> tuple[Any, ...]:

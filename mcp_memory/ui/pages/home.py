@@ -58,11 +58,13 @@ _PURGE = "purge"
 async def forgotten(view: View, tombstones: Sequence[Tombstone]) -> Element | None:
     """Return the forgotten items, newest first, with buttons to restore them and, for the owner, a form to erase some.
 
-    None if nothing was forgotten. A reader with the right to restore items can open the words of the newest items.
+    Corrections that were undone are left out. None if nothing was forgotten. A reader with the right to restore items
+    can open the words of the newest items.
     """
-    if not tombstones:
+    items = [tombstone for tombstone in tombstones if tombstone.how != "correction"]
+    if not items:
         return None
-    newest_first = sorted(tombstones, key=lambda tombstone: int(tombstone.id[1:]), reverse=True)
+    newest_first = sorted(items, key=lambda tombstone: int(tombstone.id[1:]), reverse=True)
     shown = newest_first[:_TOMBSTONES]
     words = {
         tombstone.id: await forgotten_words(view, tombstone.id)
@@ -185,7 +187,7 @@ def _backup_content(backup: Backup) -> Any:
     if backup.manifest is None:
         return ui.memory_text(backup.problem or "")
     counts, spaces = backup.manifest.counts, plural(len(backup.manifest.spaces), "space")
-    turns, statements = plural(counts["turns"], "turn"), plural(counts["statements"], "statement")
+    turns, statements = plural(counts["turns"], "message"), plural(counts["statements"], "statement")
     return " · ".join((turns, statements, plural(counts["results"], "result"), spaces))
 
 
@@ -200,7 +202,7 @@ def export(view: View, state: ExportState | None) -> Element:
         el("p", about),
         command if state is None else _export_state(view, state),
         el("p", "To take an export into another memory, run there: ", el("code", "mcp-memory import FILE.zip")),
-        el("p", ui.link("/conversations", "Histories of other programs can be imported too"))
+        el("p", ui.link("/conversations#imports", "Histories of other programs can be imported too"))
         if view.is_owner
         else None,
         id="export",
@@ -222,10 +224,10 @@ def _export_state(view: View, state: ExportState) -> list[Element | None]:
     return [
         failed,
         ui.line(
-            ui.link("/download/export", f"Download the export ({size})"),
+            ui.link("/download/export", f"Download the export ({size})", class_="main"),
             el("span", "made ", ui.moment(state.file.made_at), ", kept for a day"),
         ),
-        ui.action(view, "export", "Make a new export"),
+        ui.action(view, "export", "Make a new one"),
     ]
 
 
@@ -243,7 +245,7 @@ async def home(view: View) -> Page:
     problems = [*_known_problems(view, status), *await anyio.to_thread.run_sync(_missed_by_hooks, view)]
     exported = await view.exports.state(memory) if view.exports else None
     return Page(
-        title="Upkeep",
+        title="Export and upkeep",
         here="home",
         body=ui.body(
             ui.section("What needs you", problems) if problems else None,
@@ -265,24 +267,20 @@ async def home(view: View) -> Page:
 def _contents(status: dict[str, Any]) -> Element:
     counts, offload = status["counts"], status["offload"]
     unread = status["pyramid"]["waiting"]["turns"] if status["model"]["name"] else 0
-    talks = f"{plural(counts['turns'], 'turn')} in {plural(counts['sessions'], 'conversation')}"
-    ended = f", {counts['atoms'] - counts['current']:,} no longer true" if counts["atoms"] > counts["current"] else ""
-    statements = f"{plural(counts['current'], 'is', 'are')} true now{ended}"
+    talks = f"{plural(counts['turns'], 'message')} in {plural(counts['sessions'], 'conversation')}"
+    statements: list[Any] = [ui.link("/memory#statements", f"{plural(counts['current'], 'is', 'are')} true now")]
+    if ended := counts["atoms"] - counts["current"]:
+        statements += [", ", ui.link("/memory#statements", f"{ended:,} no longer true", ended="only")]
     results = f"{counts['records']:,} on {plural(counts['canvases'], 'task')}"
     lines: tuple[tuple[str, int, Any], ...] = (
         ("Conversations", counts["turns"], ui.link("/conversations", talks)),
-        (
-            "Statements",
-            counts["atoms"],
-            ui.link("/memory", statements),
-        ),
+        ("Statements", counts["atoms"], statements),
         ("People, places, things", counts["entities"], ui.link("/people", ui.count(counts["entities"]))),
         ("Topics", counts["scenes"], ui.count(counts["scenes"])),
         ("Tool results", counts["records"], [ui.link("/tasks", results), f" · {format_bytes(offload['raw_bytes'])}"]),
         ("Results with masked secrets", counts["masked"], ui.count(counts["masked"])),
-        ("Not read by the model yet", unread, plural(unread, "turn")),
+        ("Not read by the model yet", unread, plural(unread, "message")),
         ("Waiting for review", status["held"], ui.link("/review", ui.count(status["held"]))),
-        ("Forgotten", counts["forgotten"], el("a", plural(counts["forgotten"], "time"), href="#forgotten")),
     )
     values = [(name, value) for name, many, value in lines if many]
     return ui.section(
@@ -307,13 +305,14 @@ async def _run_checks(view: View) -> list[Element]:
     """Run the checks: every claim down to its quotes and, for the owner, rows against files."""
     verified = await view.memory.verify()
     counts = (
-        plural(verified.personas, "page about you", "pages about you"),
-        plural(verified.scenes, "topic"),
-        plural(verified.atoms, "statement"),
-        plural(verified.quotes, "quote"),
-        plural(verified.turns, "turn"),
+        (verified.personas, "page about you", "pages about you"),
+        (verified.scenes, "topic", None),
+        (verified.atoms, "statement", None),
+        (verified.quotes, "quote", None),
+        (verified.turns, "message", None),
     )
-    lines = [el("p", "Compared with the words that were said: ", " · ".join(counts))]
+    compared = " · ".join(plural(many, one, several) for many, one, several in counts if many)
+    lines = [el("p", "Compared with the words that were said: ", compared or "nothing yet")]
     lines += _problem_list(verified.problems, "These do not follow from the words they name:", kind="bad")
     lines += _problem_list(verified.uncovered, "These lines name no words they rest on:", kind="warn")
     lines += _problem_list(verified.doubted, "The words of these statements may say otherwise:", kind="warn")
@@ -466,20 +465,20 @@ def _versions(view: View, status: dict[str, Any]) -> Element:
     rows = f"{embedding['embedded']:,} of {embedding['total']:,} rows"
     embedder = embedding["model"] or "none"
     exact = "counted exactly" if tokenizer["exact"] else "estimated, never too low"
+    details = (
+        ("Schema", status["schema"]),
+        ("Store", ui.memory_text(status["store"], tag="code") if view.is_owner else None),
+        ("Embedding", f"{embedder} · {rows}" if view.is_owner else embedder),  # rows of all spaces
+        ("Tokens", f"{tokenizer['name']} · {exact}"),
+    )
     return ui.section(
         "Version and place",
         ui.labelled_values(
             (
                 ("Version", status["version"]),
-                ("Schema", status["schema"]),
                 ("Home", ui.memory_text(status["home"], tag="code") if in_files else None),
-                ("Store", ui.memory_text(status["store"], tag="code") if view.is_owner else None),
-                (
-                    "Model",
-                    ui.memory_text(status["model"]["name"] or _NO_MODEL),
-                ),
-                ("Embedding", f"{embedder} · {rows}" if view.is_owner else embedder),  # rows of all spaces
-                ("Tokens", f"{tokenizer['name']} · {exact}"),
+                ("Model", ui.memory_text(status["model"]["name"] or _NO_MODEL)),
             )
         ),
+        el("details", el("summary", "Details"), ui.labelled_values(details)),
     )

@@ -18,7 +18,7 @@ from mcp_memory.store.citations import cited_atoms
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, el
-from mcp_memory.ui.markdown import inline, markdown
+from mcp_memory.ui.markdown import for_people, inline, markdown
 
 if TYPE_CHECKING:
     from mcp_memory.service.verbs.pages import ProvenLine
@@ -51,8 +51,7 @@ async def persona(view: View) -> Page:
     if is_compared:
         body.append(await _comparison(view))
     if chosen or any(line.is_claim for line in lines):
-        page = markdown(text, scenes=names, ended=ended, title="Persona", top=2)
-        body.append(ui.section(None, el("div", page, class_="spread")))
+        body.append(ui.section(None, el("div", _persona_text(text, names, ended), class_="spread")))
     if not is_compared and (claims := [line for line in lines if line.is_claim and not line.text.startswith("- …")]):
         first = {atom.evidence for line in claims for atom in line.atoms}
         turns = {turn.id: turn for turn in await memory.turns(sorted(first))}
@@ -172,7 +171,12 @@ _ACTIONS = {
     "delete": "removed",
     "restore": "restored",
 }
-_FILTERS = ("kind", "entity", "scene", "since", "until", "as_of", "ended")
+_FILTERS = ("kind", "entity", "scene", "since", "until", "learned", "as_of", "ended")
+_ONLY = "only"
+_ENDED = {"": "true now", "1": "also what ended", _ONLY: "only what ended"}
+_IMPORTANT = "important"
+_PERIOD = {"in": "of", "since": "from", "until": "to", "learned": "learned since", "as_of": "as of"}
+_ORDERS = {"": "newest", _IMPORTANT: "most important"}
 
 
 # --- the overview -----------------------------------------------------------------------------------
@@ -192,7 +196,6 @@ async def overview(view: View) -> Page:
             ui.wide_columns([persona_part(lines, scenes)] if is_known else [], _topics(scenes)),
             _statements(view, listed, await memory.statement_months()),
             ui.forgotten_line(await memory.count_forgotten()),
-            *tell(view),
         ),
     )
 
@@ -204,7 +207,9 @@ async def _read_statements(view: View) -> StatementPage | str:
     try:
         return await view.memory.statements(
             kind=cast("Kind", kind) if kind in KINDS else None,
-            ended="ended" in view.query,
+            ended=bool(view.query.get("ended")),
+            only_ended=view.query.get("ended") == _ONLY,
+            newest_first=view.query.get("order") != _IMPORTANT,
             limit=_LISTED,
             cursor=view.query.get("cursor"),
             **filters,
@@ -213,19 +218,27 @@ async def _read_statements(view: View) -> StatementPage | str:
         return str(wrong)
 
 
-def persona_part(lines: Sequence[ProvenLine], scenes: Sequence[Scene]) -> Element:
-    text, ended = (
-        "\n".join(line.text for line in lines),
-        ended_statements(atom for line in lines for atom in line.atoms),
-    )
-    more = ui.link("/persona", "Where each line is from")
+def persona_part(lines: Sequence[ProvenLine], scenes: Sequence[Scene], *, claims: int | None = None) -> Element:
+    """Return the page about the user as a section; with `claims`, only its first lines."""
     if not any(line.is_claim for line in lines):
-        return ui.section("About you", ui.empty(_NO_PERSONA), beside=more)
+        return ui.section("About you", ui.empty(_NO_PERSONA), beside=ui.link("/persona", "All"))
+    if claims is not None:
+        places = [place for place, line in enumerate(lines) if line.is_claim]
+        lines = lines[: places[:claims][-1] + 1]
+    ended = ended_statements(atom for line in lines for atom in line.atoms)
     return ui.section(
         "About you",
-        markdown(text, scenes=scene_names(scenes), ended=ended, title="Persona", top=2),
-        beside=more,
+        _persona_text("\n".join(line.text for line in lines), scene_names(scenes), ended),
+        beside=ui.link("/persona", "Where each line is from" if claims is None else "All"),
     )
+
+
+def _persona_text(text: str, names: Mapping[str, str], ended: Mapping[str, str | None]) -> list[Element]:
+    """Return a page about the user. What it says of statements that it has no room for is a link to them."""
+    shown, _ = for_people(text)
+    page, mark, more = shown.rpartition("\n- … ") if shown != text else (text, "", "")
+    link = el("p", ui.link(_STATEMENTS, ui.memory_text(f"… {more.strip()}"))) if mark else None
+    return [markdown(page, scenes=names, ended=ended, title="Persona", top=2), *([link] if link else [])]
 
 
 def _topics(scenes: Sequence[Scene]) -> Iterator[Element]:
@@ -245,18 +258,56 @@ def _statements(view: View, listed: StatementPage | str, months: Mapping[str, in
     form = _filters(view)
     if isinstance(listed, str):
         return ui.section("Statements", form, ui.note(remove_hidden(listed), kind="bad"), id="statements")
-    total = None if listed.total is None else plural(listed.total, "statement")
-    filters = {name: view.query.get(name) for name in _FILTERS}
+    filters = {name: view.query.get(name) for name in (*_FILTERS, "order")}
     return ui.section(
         "Statements",
         _months(view, months),
         form,
         ui.note(remove_hidden(listed.note)) if listed.note else None,
+        _orders(view) if listed.atoms else None,
         ui.rows(map(ui.statement_row, listed.atoms)) if listed.atoms else ui.empty(_none(view)),
         ui.pager(_STATEMENTS, listed.cursor, "More statements", **filters),
-        beside=total,
+        beside=[_total(view, listed), ui.link("/changes", "Changes")],
         id="statements",
     )
+
+
+def _total(view: View, listed: StatementPage) -> Element | None:
+    """Return the number of statements, and the period that they are of."""
+    if listed.total is None:
+        return None
+    query = {name: view.query.get(name, "").strip() for name in _PERIOD}
+    if query["since"] == query["until"]:
+        query |= {"since": "", "until": "", "in": query["since"]}
+    period = "".join(f" {_PERIOD[name]} {_day(remove_hidden(time))}" for name, time in query.items() if time)
+    return el("span", plural(listed.total, "statement"), period)
+
+
+def _day(time: str) -> str:
+    """Return a time of a filter as it is shown: `3 Nov 2026`, `Nov 2026`, other texts as they are."""
+    try:
+        return ui.day_text(date.fromisoformat(time))
+    except ValueError:
+        pass
+    try:
+        return f"{date.fromisoformat(f'{time}-01'):%b %Y}"
+    except ValueError:
+        return time
+
+
+def _orders(view: View) -> Element:
+    chosen = view.query.get("order", "")
+    filters = {name: view.query.get(name) for name in _FILTERS}
+    links = (
+        el(
+            "a",
+            words,
+            href=ui.address(_STATEMENTS, order=order, **filters),
+            aria_current="true" if order == chosen else None,
+        )
+        for order, words in _ORDERS.items()
+    )
+    return el("nav", ui.line(links), class_="chips", aria_label="Order")
 
 
 def _months(view: View, months: Mapping[str, int]) -> Element | None:
@@ -284,8 +335,8 @@ def _filters(view: View) -> Element:
     form = el(
         "form",
         ui.statement_filters(query),
-        ui.tick("also those that ended", "ended", checked="ended" in query),
-        el("input", type="hidden", name="scene", value=query["scene"]) if query.get("scene") else None,
+        ui.choice("Which", "ended", _ENDED.items(), query.get("ended", "")),
+        ui.hidden({name: query[name] for name in ("scene", "learned", "order") if query.get(name)}),
         el("button", "Show"),
         ui.link(_STATEMENTS, "Show all") if is_filtered else None,
         method="get",

@@ -6,16 +6,20 @@ Empty parts are left out. It needs no model; without one, it says what a model w
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
 from mcp_memory.core.text import one_line, plural
 from mcp_memory.core.types import Atom, Conversation, MentionedEntity
+from mcp_memory.language.when.annotate import ADDITION
+from mcp_memory.longterm.turns import without_lead_in
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, Node, el
+from mcp_memory.ui.pages.changes import change_row
 from mcp_memory.ui.pages.conversations import conversation_row
-from mcp_memory.ui.pages.memory import first_steps, persona_part, tell
+from mcp_memory.ui.pages.memory import first_steps, persona_part
 from mcp_memory.ui.pages.recalls import recall_rows
 
 if TYPE_CHECKING:
@@ -24,15 +28,15 @@ if TYPE_CHECKING:
 
 _DAYS = 7
 _WAITING = 20
-_RECALLS, _RECALLS_SHOWN = 200, 4
-_SESSIONS = 5
+_RECALLS, _RECALLS_SHOWN = 200, 3
+_ROWS, _LEARNED, _NAMES, _CLAIMS = 4, 6, 8, 6  # rows of a part, new statements, names, lines about the user
 _TEXT = 220  # characters of a statement
 
 
 async def today(view: View) -> Page:
     """Show what is new; for an empty memory, the first steps."""
     memory = view.memory
-    talks = (await memory.conversations(limit=_SESSIONS)).conversations
+    talks = (await memory.conversations(limit=_ROWS)).conversations
     new = await memory.lately(days=_DAYS)
     lines, scenes = await memory.persona_lines(), await memory.scenes()
     is_known = any(line.is_claim for line in lines)
@@ -41,18 +45,18 @@ async def today(view: View) -> Page:
     recalls = [entry for entry in await memory.recalls(limit=_RECALLS) if ui.day_of(entry.at) >= new.since]
     saved = sum(day.saved - day.spent for day in await memory.savings_by_day(days=_DAYS))
     today = new.since + timedelta(days=_DAYS)
+    about = persona_part(lines, scenes, claims=_CLAIMS) if is_known else None
     return Page(
         title="Today",
         here="today",
         body=ui.body(
             _summary(today, new, recalls, saved),
+            _tell(view),
             _review_note(len(await memory.waiting(limit=_WAITING + 1))),
             ui.wide_columns(
-                [_coming(new.planned, today), _changed(new.changed), _learned(new)],
+                [_coming(new.planned, today), _changed(new.changed), _learned(new), about],
                 [_promised(new.promises), await _recalled(view, recalls), _named(new.entities), _talks(talks)],
             ),
-            el("div", persona_part(lines, scenes), class_="spread") if is_known else None,
-            *tell(view),
             None if (await memory.ledger())["model"]["name"] else _model_note(),
         ),
     )
@@ -62,14 +66,38 @@ def _summary(today: date, new: Lately, recalls: Sequence[RecallEntry], saved: in
     """Return the date, and the week in one sentence whose numbers lead to their pages."""
     learned = plural(new.learned_total, "new statement") if new.learned_total else "nothing new"
     parts = [
-        ui.link("/memory#statements", learned),
-        f"{len(new.changed)} changed" if new.changed else None,
+        ui.link(_new_statements(new), learned),
+        ui.link("/changes", f"{new.changed_total:,} changed", days=_DAYS) if new.changed else None,
         ui.link("/live", plural(len(recalls), "recall"), " by agents") if recalls else None,
         ui.link("/savings", f"{saved:,} tokens saved") if saved > 0 else None,
     ]
     shown = [part for part in parts if part is not None]
     week = [[", " if place else "", part] for place, part in enumerate(shown)]
-    return el("p", f"{today:%A}, {ui.day_text(today)}. In the last {_DAYS} days: ", week, ".", class_="lead")
+    return el(
+        "p",
+        f"What your agents remember from your conversations. {today:%A}, {ui.day_text(today)}; the last {_DAYS} days: ",
+        week,
+        ".",
+        class_="lead",
+    )
+
+
+def _new_statements(new: Lately) -> str:
+    """Return the address of the list of the new statements."""
+    return ui.address("/memory#statements", learned=new.since.isoformat())
+
+
+def _tell(view: View) -> Element | None:
+    """Return a line that stores a statement; None if the reader lacks the right."""
+    words = "Tell the memory something"
+    return ui.form(
+        view,
+        "remember",
+        el("input", type="text", name="text", required=True, aria_label=words, placeholder=words, dir="auto"),
+        el("button", "Remember it", class_="main"),
+        needs="write",
+        class_="tell",
+    )
 
 
 def _review_note(waiting: int) -> Element | None:
@@ -81,24 +109,21 @@ def _review_note(waiting: int) -> Element | None:
 
 def _statement(atom: Atom, *meta: Node | None, when: Node) -> Element:
     """Return a statement with its date or day beside it."""
-    text = ui.memory_text(one_line(atom.text, _TEXT))
+    start, end = without_lead_in(atom.text, 0, len(atom.text))
+    text = ui.memory_text(one_line(atom.text[start:end], _TEXT))
     return ui.dated_row(el("p", ui.link(f"/{atom.id}", text), class_="said"), *meta, when=when)
+
+
+def _first(rows: Sequence[Element]) -> list[Element]:
+    """Return the first rows, and the others folded."""
+    shown, folded = rows[:_ROWS], rows[_ROWS:]
+    return [ui.rows(shown), *([el("details", el("summary", f"{len(folded)} more"), ui.rows(folded))] if folded else [])]
 
 
 def _changed(changed: Sequence[Replaced]) -> Element | None:
     if not changed:
         return None
-    rows = (
-        ui.dated_row(
-            [
-                el("p", el("del", ui.memory_text(one_line(change.old.text, _TEXT))), class_="said"),
-                el("p", ui.link(f"/{change.new.id}", ui.memory_text(one_line(change.new.text, _TEXT))), class_="said"),
-            ],
-            when=ui.moment(change.new.valid_from, day=True),
-        )
-        for change in changed
-    )
-    return ui.section("Changed", ui.rows(rows))
+    return ui.section("Changed", ui.rows(map(change_row, changed[:_ROWS])), beside=ui.link("/changes", "All"))
 
 
 def _learned(new: Lately) -> Element | None:
@@ -106,12 +131,9 @@ def _learned(new: Lately) -> Element | None:
         return None
     rows = (
         _statement(atom, ui.name_of_source(atom.source), when=ui.moment(atom.valid_from, day=True))
-        for atom in new.learned
+        for atom in new.learned[:_LEARNED]
     )
-    more = new.learned_total > len(new.learned)
-    return ui.section(
-        "New this week", ui.rows(rows), beside=ui.link("/memory#statements", "All statements") if more else None
-    )
+    return ui.section("New this week", ui.rows(rows), beside=ui.link(_new_statements(new), "All"))
 
 
 def _talks(talks: Sequence[Conversation]) -> Element | None:
@@ -122,8 +144,15 @@ def _talks(talks: Sequence[Conversation]) -> Element | None:
 
 
 def _coming(planned: Sequence[Planned], now: date) -> Element | None:
-    rows = [_statement(plan.atom, when=el("strong", _when(plan.day, now), class_="when")) for plan in planned]
-    return ui.section("Coming up", ui.rows(rows)) if rows else None
+    """Return the plans with their days, which are left out of the texts where a date was added to them."""
+    rows = [
+        _statement(
+            replace(plan.atom, text=ADDITION.sub("", plan.atom.text)),
+            when=el("strong", _when(plan.day, now), class_="when"),
+        )
+        for plan in planned
+    ]
+    return ui.section("Coming up", _first(rows)) if rows else None
 
 
 def _when(day: date, now: date) -> str:
@@ -133,7 +162,7 @@ def _when(day: date, now: date) -> str:
 
 def _promised(promises: Sequence[Atom]) -> Element | None:
     rows = [_statement(atom, when=ui.moment(atom.valid_from, day=True)) for atom in promises]
-    return ui.section("You asked to be told", ui.rows(rows)) if rows else None
+    return ui.section("You asked to be told", _first(rows)) if rows else None
 
 
 async def _recalled(view: View, recalls: Sequence[RecallEntry]) -> Element | None:
@@ -146,7 +175,7 @@ async def _recalled(view: View, recalls: Sequence[RecallEntry]) -> Element | Non
 def _named(entities: Sequence[MentionedEntity]) -> Element | None:
     if not entities:
         return None
-    return ui.section("People and things", ui.entity_names(entities), beside=ui.link("/people", "All"))
+    return ui.section("People and things", ui.entity_names(entities[:_NAMES]), beside=ui.link("/people", "All"))
 
 
 def _model_note() -> Element:
