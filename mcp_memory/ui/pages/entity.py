@@ -66,6 +66,7 @@ async def entity(view: View) -> Page:
     first = _introducing(title, atoms, role) if is_head else None
     named = await _messages(view, title) if is_head and title != USER else []
     planned = await _planned(view, atoms, {hit.id for hit in named}) if is_head else []
+    above = {atom.id for atom in (first, *(atom for _, atom in planned)) if atom}
     return Page(
         title=remove_hidden(one_line(ui.shown_name(title), 80)),
         here="people",
@@ -75,7 +76,7 @@ async def entity(view: View) -> Page:
             await _introduction(view, title, first) if first else None,
             _coming(planned),
             _facts(title, facts, as_of),
-            _past(title, past) if past and past.atoms else _statements(title, listed, as_of, first),
+            _past(title, past) if past and past.atoms else _statements(title, listed, as_of, above),
             _named_in(named),
             _talks(title, talks),
             _near(title, near, around, day_of(memory.now())) if around else None,
@@ -298,10 +299,10 @@ def _slider(name: str, facts: Sequence[Fact], as_of: date | None) -> list[Elemen
 # --- statements and neighbours ----------------------------------------------------------------------
 
 
-def _statements(name: str, listed: StatementPage, as_of: date | None, first: Atom | None) -> Element | None:
-    """Return the statements about an entity without `first`, which stands at the head of the page."""
-    atoms = [atom for atom in listed.atoms if atom != first]
-    if first and not atoms:
+def _statements(name: str, listed: StatementPage, as_of: date | None, above: Collection[str]) -> Element | None:
+    """Return the statements about an entity without those `above`, which the page shows already."""
+    atoms = [atom for atom in listed.atoms if atom.id not in above]
+    if above and not atoms:
         return None
     path, day = f"/entity/{ui.part(name)}", as_of.isoformat() if as_of else None
     title = "What is known" if as_of is None else f"What was known for {ui.day_text(as_of)}"

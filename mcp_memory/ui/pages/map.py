@@ -116,13 +116,12 @@ def _bars(drawn: Map, least: int, last: int) -> Element:
 
 
 def _picture(drawn: Map, day: date, shown: Sequence[Spot]) -> Element:
+    marks_new = drawn.has_older(day)
     notes = [
         "The larger a spot, the more statements mention it.",
         " Lines join" if any(line.is_on(day) for line in drawn.lines) else " Lines will join",
         " what one statement mentions together.",
-        " A ring marks what is new this week."
-        if drawn.has_older(day) and any(spot.is_new(day) for spot in shown)
-        else None,
+        " A ring marks what is new this week." if marks_new and any(spot.is_new(day) for spot in shown) else None,
         " Squares are topics." if any(spot.node.topic for spot in shown) else None,
         el("span", f" The {MOST_DRAWN} largest are drawn.", class_="without-script")
         if len(shown) > MOST_DRAWN
@@ -137,7 +136,7 @@ def _picture(drawn: Map, day: date, shown: Sequence[Spot]) -> Element:
         el("a", "Skip the picture: the same as a table", href="#names", class_="skip"),
         el(
             "div",
-            picture(drawn, day, label="Names that are mentioned together"),
+            picture(drawn, day, label="Names that are mentioned together", marks_new=marks_new),
             class_="picture",
             tabindex="0",
             role="region",

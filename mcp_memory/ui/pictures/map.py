@@ -197,7 +197,7 @@ def _groups(given: MemoryMap, sizes: Sequence[int]) -> tuple[list[int], list[int
 # --- as SVG -----------------------------------------------------------------------------------------
 
 
-def picture(drawn: Map, day: date, *, label: str) -> Element:
+def picture(drawn: Map, day: date, *, label: str, marks_new: bool = False) -> Element:
     """Return the largest spots of a day as SVG, at most `MOST_DRAWN`, with those labels that have room."""
     largest = drawn.on(day)[:MOST_DRAWN]
     chosen = set(largest)
@@ -208,7 +208,6 @@ def picture(drawn: Map, day: date, *, label: str) -> Element:
             paths[line.width].append(f"M{a.x:g} {a.y:g}L{b.x:g} {b.y:g}")
     left, top, width, height = drawn.box
     spots = [drawn.spots[at] for at in largest]
-    marks_new = drawn.has_older(day)
     return svg(
         width,
         height,
