@@ -92,7 +92,13 @@ def ending_of(old: Atom, begin: datetime | None, end: datetime | None, *, sessio
         supersedes=[old.id],
         valid_from=at,
     )
-    return replace(event, entities=old.entities, held=old.held)
+    # It is over when it begins, so no list takes it for a statement that is true.
+    return replace(event, entities=old.entities, held=old.held, valid_to=at)
+
+
+def is_ending(atom: Atom) -> bool:
+    """Return whether an atom only records that another statement ended (`ending_of`)."""
+    return atom.valid_to == atom.valid_from and atom.superseded_by is None and not atom.is_sentence
 
 
 def _day(at: datetime) -> str:

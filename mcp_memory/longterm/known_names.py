@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from mcp_memory.core.types import Entity
 from mcp_memory.language.words import fold
 from mcp_memory.longterm.introductions import certain_names, without_title
-from mcp_memory.longterm.names import USER, contains_name, known_entities
+from mcp_memory.longterm.names import USER, is_named_in, known_entities
 from mcp_memory.models.embed.classifiers import related_words
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sql import atom_rows
@@ -71,11 +71,11 @@ class KnownNames:
     def named_in(self, text: str, names: Iterable[str]) -> tuple[str, ...]:
         """Return the main names of `names` and of the known names in a text, each once; `user` is kept."""
         named = [USER if fold(name) == USER else self._main.get(fold(name)) for name in names]
-        capitalised = set(map(fold, _CAPITALISED.findall(text)))
+        capitalised, folded = set(map(fold, _CAPITALISED.findall(text))), fold(text)
         named += [
             main
             for name, main in self._main.items()
-            if contains_name([name], text) and (name in capitalised or not related_words(name))
+            if is_named_in(folded, name) and (name in capitalised or not related_words(name))
         ]
         for word in capitalised:
             bearers = self._bearers.get(word, set[str]())

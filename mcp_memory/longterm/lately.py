@@ -14,6 +14,7 @@ from itertools import islice
 from mcp_memory.core.types import Atom, MentionedEntity
 from mcp_memory.language.when.intervals import local
 from mcp_memory.longterm import digest
+from mcp_memory.longterm.corrections import is_ending
 from mcp_memory.longterm.promises import open_promises
 from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.validity import count_current
@@ -113,7 +114,7 @@ def changes_since(context: SearchContext, since: datetime, *, after: str | None 
         context.space, atom_rows.list_replaced, since=since, after=after, limit=_READ_AT_ONCE
     ):
         for old, new in pairs:
-            if digest.is_former(old) and digest.is_fit(new):
+            if digest.is_former(old) and digest.is_fit(new) and not is_ending(new):
                 yield Replaced(old=old, new=new)
         after = pairs[-1][0].id
 

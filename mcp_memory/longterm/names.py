@@ -212,7 +212,7 @@ def entities_in(store: Store, space: str, text: str) -> list[str]:
 
 def known_entities(store: Store, space: str) -> list[Entity]:
     """Return the stored entities that are looked for in texts, at most 500."""
-    return store.read(space, entity_rows.list_entities, limit=_KNOWN)
+    return store.read(space, entity_rows.often_mentioned, limit=_KNOWN)
 
 
 def named_in(entities: Iterable[Entity], text: str) -> list[str]:
@@ -227,11 +227,14 @@ def contains_name(names: Iterable[str], text: str) -> bool:
 
 
 def _contains_any(folded: str, names: Iterable[str]) -> bool:
-    """Return whether a folded text contains any of the names, as whole words in scripts with spaces."""
-    return any(
-        name and name in folded and (name[-1] >= "\u0e00" or re.search(rf"(?<!\w){re.escape(name)}(?!\w)", folded))
-        for name in map(fold, names)
-    )
+    return any(is_named_in(folded, fold(name)) for name in names)
+
+
+def is_named_in(folded: str, name: str) -> bool:
+    """Return whether a folded text contains a folded name, as whole words in scripts with spaces."""
+    if not name or name not in folded:
+        return False
+    return name[-1] >= "\u0e00" or re.search(rf"(?<!\w){re.escape(name)}(?!\w)", folded) is not None
 
 
 def names_table(names: Names) -> str:

@@ -46,6 +46,10 @@ class Conflict(Exception):
 
 DONE = "done"
 """The reason stored with a promise that ended because it was kept (`Atom.closed_because`)."""
+READ_BY_A_MODEL = "A model has read these words."
+"""Why a sentence ended: after a model had read its words, it was replaced or withdrawn."""
+STATED_AGAIN = "It was stated again in the same words."
+"""Why a sentence ended: it is an explicit statement now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

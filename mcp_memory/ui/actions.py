@@ -21,7 +21,7 @@ from mcp_memory.core.rights import RIGHTS, Right
 from mcp_memory.core.text import one_line, plural, remove_hidden
 from mcp_memory.core.types import Atom, Remembered, StatementKind
 from mcp_memory.ui import times
-from mcp_memory.ui.components import Page, View, link, memory_text, no_item, note, part, section, undo_correction
+from mcp_memory.ui.components import TYPED_HERE, Page, View, link, memory_text, no_item, note, part, section
 from mcp_memory.ui.elements import Element, el
 from mcp_memory.ui.sessions import Reader
 
@@ -54,23 +54,20 @@ _TEXTS = {
 def confirmation_address(path: str, name: str, *values: str | int) -> str:
     """Return the address of a page that confirms an action; the values are ids of rows, and numbers."""
     confirmation = ".".join(map(str, (name, *values[:_MAX_VALUES])))
-    return f"{path}{'&' if '?' in path else '?'}{CONFIRMATION}={confirmation}"
+    path, mark, place = path.partition("#")
+    return f"{path}{'&' if '?' in path else '?'}{CONFIRMATION}={confirmation}{mark}{place}"
 
 
-def confirmation(parameter: str | None, view: View) -> list[Element]:
-    """Return the message that an address names, and the button that undoes a correction.
+def confirmation(parameter: str | None) -> list[Element]:
+    """Return the message that an address names.
 
     Empty without a parameter, or for an unknown message.
     """
     name, dot, rest = (parameter or "").partition(".")
     if not _CONFIRMATION_VALUES.fullmatch(f"{dot}{rest}"):
         return []
-    values = rest.split(".") if rest else []
-    text = _confirmation_text(name, values)
-    undo = None
-    if name == "ended" or (name == "stored" and len(values) > 1):
-        undo = undo_correction(view, values[0]) if values else None
-    return [note(text, kind="ok"), *([undo] if undo else [])] if text else []
+    text = _confirmation_text(name, rest.split(".") if rest else [])
+    return [note(text, kind="ok")] if text else []
 
 
 def _confirmation_text(name: str, values: Sequence[str]) -> str:
@@ -117,6 +114,7 @@ def _count_kinds(values: Sequence[str]) -> str:
 
 
 _BLANK = "Nothing was stored: the text was empty. If nothing is true instead, say that it ended."
+_SAME = "Nothing was changed: this is what is known already. Write what is true instead."
 _NO_VALUE = "Your text no longer has the value that is known. Write the new one; leave it empty if there is none."
 _STALE = "This changed after you had opened it. Your text is not stored yet: save it if it is still right."
 _SENTENCES = re.compile(r"[\n.!?;]\s")  # within what replaces a value: it is more than a value
@@ -200,13 +198,17 @@ async def _remember(call: Call) -> str | Page:
         raise _not_one_of("kind", get_args(StatementKind))
     if ids := call.ids("supersedes"):
         return await _correct(call, ids[0], text)
-    stored = await call.memory.remember(text, kind=kind, source="user", typed=_is_typed(call))
+    stored = await call.memory.remember(text, kind=kind, source="user", typed=_is_typed(call), session=_session(call))
     return _stored(stored)
 
 
 def _is_typed(call: Call) -> bool:
     """Return whether the reader is a person: one with the right write may be an agent."""
     return call.reader.allows("admin")
+
+
+def _session(call: Call) -> str | None:
+    return TYPED_HERE if _is_typed(call) else None
 
 
 def _stored(stored: Remembered) -> str:
@@ -224,6 +226,8 @@ async def _correct(call: Call, id: str, text: str) -> str | Page:
         return await _show_newest(call, id, draft)
     if not text:
         return await show_statement(call.view, id, replace(draft, text=old.text, note=_BLANK))
+    if text.split() == remove_hidden(old.text).split():
+        return await show_statement(call.view, id, replace(draft, note=_SAME))
     value = await _new_value(call, old, text)
     if value is None:
         return await show_statement(call.view, id, replace(draft, note=_NO_VALUE, asks_value=True))
@@ -236,6 +240,7 @@ async def _correct(call: Call, id: str, text: str) -> str | Page:
             valid_from=_since(call, old),
             source="user",
             typed=_is_typed(call),
+            session=_session(call),
             **fact,
         )
     except (InvalidInput, NotFound) as error:

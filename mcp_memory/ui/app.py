@@ -371,7 +371,7 @@ class Interface:
                 raise Rejected(405, _NOT_ALLOWED)
             case _:
                 page = await page_at(visit.address, self._view(visit))
-                done = actions.confirmation(visit.request.query_params.get(actions.CONFIRMATION), self._view(visit))
+                done = actions.confirmation(visit.request.query_params.get(actions.CONFIRMATION))
                 return await self._page(visit, replace(page, body=(*done, *page.body)))
 
     async def _same_page(self, visit: _Visit, space: str) -> str:

@@ -77,6 +77,8 @@ KIND_EXPLANATIONS: Mapping[StatementKind, str] = {
 TURNS_AROUND = 3
 """Turns that are shown before and after a turn."""
 _MAX_HIDDEN = 300  # characters that name a run of hidden characters
+TYPED_HERE = "typed-on-the-pages"
+"""The session of the statements that a person typed on the pages."""
 ENDED = "no longer true"
 """Mark of a statement that has ended."""
 
@@ -309,6 +311,7 @@ def shown_name(name: str) -> str:
 def statement_row(atom: Atom) -> Element:
     """Return a statement with its dates beside it, and below it what is special about it and what it is about."""
     ended = [" – ", moment(atom.valid_to, day=True)] if atom.valid_to else None
+    since = "never true" if atom.valid_to == atom.valid_from else [moment(atom.valid_from, day=True), ended]
     meta = [
         name_of_source(atom.source),
         review_badge() if atom.held else None,
@@ -317,7 +320,7 @@ def statement_row(atom: Atom) -> Element:
     ]
     rule = rule_badge(atom)
     said = el("p", link(f"/{atom.id}", memory_text(atom.text)), [" ", rule] if rule else None, class_="said")
-    row = dated_row(said, *meta, when=el("span", moment(atom.valid_from, day=True), ended, class_="when"))
+    row = dated_row(said, *meta, when=el("span", since, class_="when"))
     return el("div", row, class_="statement ended" if ended else "statement")
 
 
@@ -421,7 +424,7 @@ def action(view: View, name: str, text: str, *, needs: Right = "admin", kind: st
 
 def undo_correction(view: View, id: str) -> Element | None:
     """Return the button that undoes the correction `id`; None if the reader lacks the right."""
-    return action(view, "undo_correction", "Undo this correction", id=id, back=f"/{id}")
+    return action(view, "undo_correction", "Undo", id=id, back=f"/{id}")
 
 
 def kind_choice(kind: StatementKind) -> Element:

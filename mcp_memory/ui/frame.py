@@ -13,7 +13,7 @@ from mcp_memory.ui.components import Page
 from mcp_memory.ui.elements import Element, Node, el, html
 
 NAME = "mcp-memory"
-SEARCH_HINT = "Search the memory ( / )"
+SEARCH_HINT = "Search ( / )"
 ENTRY_TITLE = "Open the memory"
 PLACES = (
     ("today", "Today", "/"),

@@ -67,7 +67,7 @@ def test_a_value_is_asked_for_in_the_form_and_an_end_is_undone(own_ui: Interface
         assert page.locator("main h1").inner_text() == "Tamsin moved to the north."
         page.click("summary:has-text('It ended')")
         page.click("main form[action$='/do/end'] button")
-        assert "No longer true since" in page.locator("main").inner_text()
+        assert "Ended " in page.locator("main").inner_text()
         page.locator("main form[action$='/do/undo_correction'] button").first.click()
         page.wait_for_load_state()
     (fact,) = [one for one in with_memory(own_ui.home, _facts) if one.valid_to is None]

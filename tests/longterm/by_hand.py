@@ -201,11 +201,12 @@ def say(
     session: str = "talk",
     name: str | None = None,
     embedded: bool = False,
+    space: str = SPACE,
     **more: Any,
 ) -> str:
     """Store a sentence of the user as the reader would; return its id."""
     said = NewTurn(role="user", name=name, content=text, said_at=hand.tick())
-    (turn,) = hand.store.write(SPACE, turn_rows.append, session, turn_rows.prepare([said]), now=hand.now).stored
+    (turn,) = hand.store.write(space, turn_rows.append, session, turn_rows.prepare([said]), now=hand.now).stored
     quote = Evidence(turn=turn.id, span=(0, len(text)), quote=text)
     given = {
         "kind": KINDS[label],
@@ -217,5 +218,5 @@ def say(
     }
     read = statement(text, evidence=[quote], label=label, reader=1, **given)
     readings = Readings(turns=[turn.id], atoms=[read], vectors=vectors_of(text) if embedded else None)
-    (written,) = hand.store.write(SPACE, stage_outputs.commit, None, readings, outcome={}, now=hand.now).atoms
+    (written,) = hand.store.write(space, stage_outputs.commit, None, readings, outcome={}, now=hand.now).atoms
     return written.atom.id

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.types import FoundLayer, NewTurn
 from mcp_memory.longterm.search.literals import literals_in
-from mcp_memory.service.memory import Memory
+from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.testing import FixedClock
 
 KEY = "SKV2-202610250230"
@@ -159,6 +160,23 @@ async def test_a_turn_that_a_statement_before_it_is_based_on_is_not_repeated(fil
     hits = (await filled.find("who steers the ferry to Kvaløya?", layers=["turn", "statement"])).hits
     assert hits[0].text == "Odd steers the ferry to Kvaløya."
     assert len([hit for hit in hits if "Kvaløya" in hit.text]) == 1
+
+
+async def test_a_turn_whose_statement_was_corrected_stands_behind_the_correction(home: Path) -> None:
+    question = "When is the dentist?"
+    said = "I have a dentist appointment on Saturday 5 December at 8:40. Can you write a note for the shop door?"
+    async with open_memory(home=home, read_sentences=True) as memory:
+        await memory.record_turns([NewTurn(role="user", content=said)], session="talk")
+        await memory.memory_search("dentist")  # waits for the sentences
+        (old,) = [atom for atom in await memory.atoms() if "dentist" in atom.text]
+        for time in ("9:00", "9:10"):
+            (last,) = [atom for atom in await memory.atoms() if "dentist" in atom.text]
+            await memory.remember(f"My dentist appointment is at {time}.", typed=True, supersedes=[last.id])
+        (new,) = [atom for atom in await memory.atoms() if "dentist" in atom.text]
+        hits = (await memory.find(question)).hits
+        place = [hit.id for hit in hits].index(old.evidence)
+        assert hits[place - 1].id == new.id
+        assert [turn.id for turn in [hits[place].newer] if turn] == [new.evidence]
 
 
 async def test_quarantined_rows_come_last_and_are_marked(filled: Memory) -> None:

@@ -40,11 +40,11 @@ class Most(NamedTuple):
 
 VERBS: dict[str, tuple[Callable[[Memory], Awaitable[object]], Most]] = {
     "conversation_search": (lambda memory: memory.conversation_search(QUESTION), Most(10, 1, 10)),
-    "memory_search": (lambda memory: memory.memory_search(QUESTION), Most(14, 1, 14)),
-    "find": (lambda memory: memory.find(QUESTION), Most(18, 1, 18)),
-    "recall": (lambda memory: memory.recall_answer(QUESTION, session="days"), Most(29, 1, 29)),
+    "memory_search": (lambda memory: memory.memory_search(QUESTION), Most(15, 1, 15)),
+    "find": (lambda memory: memory.find(QUESTION), Most(21, 1, 21)),
+    "recall": (lambda memory: memory.recall_answer(QUESTION, session="days"), Most(33, 1, 33)),
     "prompt": (
-        lambda memory: memory.recall_beyond(QUESTION, known="", session="days", is_rehearsal=True), Most(18, 1, 18),
+        lambda memory: memory.recall_beyond(QUESTION, known="", session="days", is_rehearsal=True), Most(22, 1, 22),
     ),
     "start": (lambda memory: memory.recall_stable(session="new"), Most(15, 1, 15)),
     "expand": (lambda memory: memory.expand_node("001-N1"), Most(9, 2, 7)),

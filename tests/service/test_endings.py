@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
+import anyio.to_thread
 import pytest
 
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.service.memory import Memory, open_memory
+from mcp_memory.service.upkeep.rebuild import rebuild
 from mcp_memory.testing import FixedClock
+from tests.ui.holding import stated
 
 pytestmark = pytest.mark.anyio
 
@@ -36,7 +40,11 @@ async def test_a_statement_and_its_fact_end_on_the_day_and_an_event_says_so(home
         assert (await memory.facts_about("Tamsin"))[0].valid_to == ended.valid_to
         assert done.atom.text == "Ended on 1 March 2026: Tamsin lives in Oslo."
         assert (done.atom.kind, done.atom.source, done.atom.fact, done.atom.held) == ("episodic", "user", None, ())
-        assert [atom.id for atom in (await memory.statements()).atoms] == ["a2"]
+        assert (await memory.statements()).atoms == []
+        assert [atom.id for atom in (await memory.statements(ended=True)).atoms] == ["a1"]
+        assert (await memory.memory_search("Tamsin")).atoms == []
+        new = await memory.lately(days=7)
+        assert (new.learned, new.changed, new.learned_total) == ([], [], 0)
         assert [atom.id for atom in (await memory.statements(as_of="2026-02-01")).atoms] == ["a1"]
 
 
@@ -72,3 +80,43 @@ async def test_the_end_of_a_quarantined_statement_stays_in_quarantine(home: Path
         assert held.atom.held
         clock.advance(minutes=60)
         assert (await memory.end_statement("a1")).atom.held == held.atom.held
+
+
+@pytest.mark.parametrize("text", ["Tamsin lives in Bergen.", "tamsin lives in Oslo."])
+@pytest.mark.parametrize("is_wrong", [True, False])
+async def test_a_correction_of_a_sentence_can_be_undone_and_brought_back(home: Path, text: str, is_wrong: bool) -> None:
+    clock = FixedClock(NOW)
+    async with open_memory(home=home, now=clock, embedder="none", llm="none") as memory:
+        await stated(memory, "Tamsin lives in Oslo.", session="s", said_at=NOW)
+        clock.advance(minutes=60)
+        since = (await memory.atom("a1")).valid_from.isoformat() if is_wrong else None
+        await memory.remember(text, supersedes=["a1"], valid_from=since, typed=True)
+        assert [atom.id for atom in (await memory.statements()).atoms] == ["a2"]
+        undone = await memory.undo_correction("a2")
+        assert undone.ids == ["a2"]
+        assert (await memory.atom("a1")).valid_to is None
+        assert [atom.id for atom in (await memory.statements()).atoms] == ["a1"]
+        assert await memory.count_forgotten() == 0
+        await memory.forget(undo=undone.tombstone)
+        assert [atom.id for atom in (await memory.statements()).atoms] == ["a2"]
+
+
+async def test_a_sentence_that_was_wrong_all_along_is_listed_among_those_that_ended(home: Path) -> None:
+    async with open_memory(home=home, now=FixedClock(NOW), embedder="none", llm="none") as memory:
+        await stated(memory, "Tamsin lives in Oslo.", session="s", said_at=NOW)
+        since = (await memory.atom("a1")).valid_from.isoformat()
+        await memory.remember("Tamsin lives in Bergen.", supersedes=["a1"], valid_from=since, typed=True)
+        assert {atom.id for atom in (await memory.statements(ended=True)).atoms} == {"a1", "a2"}
+        assert [atom.id for atom in (await memory.why("a2")).replaces] == ["a1"]
+
+
+async def test_an_end_is_the_same_after_a_rebuild(home: Path) -> None:
+    async with open_memory(home=home, now=FixedClock(NOW), embedder="none", llm="none") as memory:
+        await lives_in_oslo(memory)
+        await memory.end_statement("a1", on="2026-03-01")
+        before = await memory.statements_by_id(["a1", "a2"])
+    await anyio.to_thread.run_sync(partial(rebuild, home, now=NOW))
+    async with open_memory(home=home, now=FixedClock(NOW), embedder="none", llm="none") as memory:
+        assert await memory.statements_by_id(["a1", "a2"]) == before
+        await memory.undo_correction("a2")
+        assert [atom.id for atom in (await memory.statements()).atoms] == ["a1"]

@@ -25,7 +25,9 @@ async def stated(memory: Memory, text: str, *entities: str, session: str, said_a
     """Store a message of the user as a statement that mentions these entities, as the sentence reader would."""
     parts = memory._parts  # pyright: ignore[reportPrivateUsage]
     hand = ByHand(parts.store, parts.search, parts.settings, said_at)
-    await anyio.to_thread.run_sync(partial(say, hand, text, "person", session=session, entities=entities))
+    await anyio.to_thread.run_sync(
+        partial(say, hand, text, "person", session=session, entities=entities, space=memory.space)
+    )
 
 
 @asynccontextmanager

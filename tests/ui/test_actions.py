@@ -15,6 +15,7 @@ from mcp_memory.ui import actions
 from mcp_memory.ui.actions import own_path, replacement
 from mcp_memory.ui.sessions import Reader
 from tests.ui.browsing import BASE, OWN, Browser, browsing, form_of
+from tests.ui.holding import stated
 
 pytestmark = pytest.mark.anyio
 
@@ -132,13 +133,41 @@ async def test_a_value_that_the_sentence_no_longer_states_is_asked_for_in_the_fo
     assert (await browser.memory.atom("a3")).fact is None
 
 
-async def test_a_correction_is_undone_by_the_button_beside_what_it_confirms(browser: Browser) -> None:
-    await browser.memory.remember("Tamsin lives in Oslo.", typed=True)
-    answer = await browser.do("remember", text="Tamsin lives in Bergen.", supersedes="a1")
+@pytest.mark.parametrize("when", ["changed", "never"])
+@pytest.mark.parametrize("is_sentence", [True, False])
+async def test_a_correction_is_undone_by_the_one_button_on_its_page(
+    browser: Browser, when: str, is_sentence: bool
+) -> None:
+    memory = browser.memory
+    if is_sentence:
+        await stated(memory, "Tamsin lives in Oslo.", session="s", said_at=memory.now())
+    else:
+        await memory.remember("Tamsin lives in Oslo.", typed=True)
+    answer = await browser.do("remember", text="Tamsin lives in Bergen.", supersedes="a1", when=when)
     page = await browser.get(answer.headers["location"])
-    assert "/do/undo_correction" in page.text
+    assert page.text.count("/do/undo_correction") == 1
+    assert "Tamsin lives in Oslo." in (await browser.open("/memory?ended=1")).text
     assert await confirmed(browser, "undo_correction", id="a2", back="/a2") == "Undone: this is true again."
+    assert [atom.id for atom in await memory.atoms()] == ["a1"]
+    for path in ("/memory", "/review", "/home"):
+        assert not re.search("thing was forgotten|correction was undone", (await browser.open(path)).text)
+
+
+@pytest.mark.parametrize("when", ["changed", "never"])
+async def test_a_correction_without_a_change_is_not_stored_and_its_form_stays(browser: Browser, when: str) -> None:
+    await stated(browser.memory, "Tamsin lives in Oslo.", session="s", said_at=browser.memory.now())
+    same = await browser.do("remember", text="Tamsin lives  in Oslo.", supersedes="a1", when=when)
+    assert "Nothing was changed" in same.text
+    assert "lives  in Oslo.</textarea>" in same.text
     assert [atom.id for atom in await browser.memory.atoms()] == ["a1"]
+
+
+async def test_a_statement_that_was_typed_says_so_and_is_in_no_conversation(browser: Browser) -> None:
+    await browser.do("remember", text="Tamsin lives in Oslo.", kind="persona")
+    for path in ("/a1", "/t1"):
+        page = await browser.open(path)
+        assert "You typed this here," in page.text
+        assert f"{SPACE}/session/" not in page.text
 
 
 async def test_a_statement_ends_without_another_in_its_place_and_that_can_be_undone(browser: Browser) -> None:

@@ -44,18 +44,25 @@ async def test_the_question_of_a_recorded_conversation_is_shown_though_the_log_k
     assert [entry.query for entry in await ferry.recalls()] == [None]
     listed, one = await at(ferry, "/live"), await at(ferry, "/recall/1")
     assert FERRY in text(listed)
-    assert "claude-code" in text(listed)
+    assert "Claude Code" in text(listed)
     assert "/recall/1" in links(listed)
     assert one.title == FERRY
     assert {"/t1", "/t2", f"/session/{TALK}"} <= set(links(one))
     assert "The night ferry sails at nine." in text(one)
 
 
+async def test_a_recall_is_listed_with_the_same_line_beside_whatever_others(ferry: Memory) -> None:
+    await ask(ferry)
+    assert "→ The night ferry sails at nine." in text(await at(ferry, "/live"))
+    await ask(ferry, session="codex-0a1b2c3d")
+    assert text(await at(ferry, "/live")).count("→ The night ferry sails at nine.") == 2
+
+
 async def test_a_question_that_was_not_kept_is_explained_in_one_line(ferry: Memory) -> None:
     await ask(ferry, record=False)
     page = await at(ferry, "/recall/1")
     assert FERRY not in text(page)
-    assert "is not here, because its conversation is not recorded" in text(page)
+    assert "The question is not here: its conversation is not recorded." in text(page)
     assert "Left out" not in text(page)
     assert of_action(page, "feedback")
 
@@ -63,9 +70,9 @@ async def test_a_question_that_was_not_kept_is_explained_in_one_line(ferry: Memo
 async def test_an_agent_with_words_of_its_own_is_shown_after_what_was_said(ferry: Memory) -> None:
     await ferry.record_turns([NewTurn(role="user", content="Plan our trip to Elba, please.")], session=TALK)
     await ferry.recall(FERRY, session=TALK)
-    assert "An agent asked, after “Plan our trip to Elba, please.”" in text(await at(ferry, "/live"))
+    assert "An agent asked in its own words, after “Plan our trip to Elba, please.”" in text(await at(ferry, "/live"))
     page = await at(ferry, "/recall/1")
-    assert page.title == "An agent asked"
+    assert page.title == "An agent asked in its own words"
     assert "Plan our trip to Elba, please." in text(page)
 
 
@@ -112,6 +119,7 @@ async def test_what_was_wrong_is_left_out_next_time_and_the_page_says_why_until_
     page = await at(ferry, "/recall/1")
     (wrong,) = [form for form in of_action(page, "feedback", "Wrong here") if form.values["target"] == ["t2"]]
     assert await send(ferry, wrong) == "/recall/1"
+    assert wrong.values["back"] == ["/recall/1#t2"]
     await ask(ferry, session="codex-0a1b2c3d")
     again = await at(ferry, "/recall/2")
     assert "It was marked as wrong for this question." in text(again)

@@ -40,7 +40,7 @@ def marked(page: Page) -> list[str]:
 async def test_a_result_has_its_facts_its_step_and_a_download(memory: Memory) -> None:
     ref = await kept(memory, LOG, task="Look", step="Read the log")
     shown = await at(memory, f"/{ref}")
-    assert f"{len(LOG):,} bytes, 1,500 lines" in text(shown)
+    assert f"1,500 lines, {len(LOG):,} bytes" in text(shown)
     assert "cat log" in text(shown)
     assert shown.title.startswith("shell")
     assert {f"/download/{ref}", "/001-N1", "/session/s"} <= set(links(shown))

@@ -40,7 +40,7 @@ from mcp_memory.longterm.recall.dynamic_block import (
     dynamic_lines,
     top_by_confidence,
 )
-from mcp_memory.longterm.recall.layout import FORMER, fit
+from mcp_memory.longterm.recall.layout import FORMER, HEADINGS, fit
 from mcp_memory.longterm.recall.line import BEFORE_THAT, RecallLine
 from mcp_memory.longterm.recall.lines import is_shown_in, mark_suspects, statement_line
 from mcp_memory.longterm.recall.opening import START_TOKENS, opening
@@ -434,6 +434,7 @@ def explain_recall(context: SearchContext, query: str, *, counter: TokenCounter,
     judgement = judge_question(context, query)
     rows = [hit for layer in _LAYERS for hit in find_rows(context, layer, query, _LOOKED_AT)] if judgement else []
     brought = set(ids_in(made.dynamic))
+    rules = set(ids_in(made.dynamic.partition(HEADINGS["rule"])[2].partition(HEADINGS["unsure"])[0]))
     stable = set(ids_in(made.stable))
     ids = [row.id for row in rows]
     quarantined = quarantined_ids(context.store, context.space, ids)
@@ -445,6 +446,8 @@ def explain_recall(context: SearchContext, query: str, *, counter: TokenCounter,
 
     def why(id: str) -> str:
         if id in brought:
+            if id in rules:
+                return "is brought as a rule of the user"
             return "is brought" if id in sure else "is brought as the closest there is; it may be about something else"
         if id in stable:
             return "is in the part that every recall has"

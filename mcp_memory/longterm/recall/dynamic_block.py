@@ -296,10 +296,9 @@ def _fact_lines(context: SearchContext, question: str, shown: set[str]) -> list[
     """
     words = set(index_terms(question))
     named = [
-        entity.name
-        for entity in context.store.read(context.space, entity_rows.list_entities, limit=_ENTITIES)
-        if fold(entity.name) != "user"
-        and any(terms and terms <= words for terms in map(_terms_of_name, (entity.name, *entity.aliases)))
+        names[0]
+        for names in context.store.read(context.space, entity_rows.with_facts, limit=_ENTITIES)
+        if fold(names[0]) != "user" and any(terms and terms <= words for terms in map(_terms_of_name, names))
     ]
     facts = {
         fact.atom: fact

@@ -30,7 +30,7 @@ FORMER = "  before: "
 
 PROMISES = 'The user asked to be told now; do so, then close each: remember("told", supersedes=[its id])'
 """The line above promises."""
-_HEADINGS: dict[Group, str] = {
+HEADINGS: dict[Group, str] = {
     "promise": f"{PROMISES}:",
     "end": "",
     "scene": "",
@@ -118,7 +118,7 @@ def layout(lines: Sequence[RecallLine], *, more: int = 0) -> Iterator[str]:
     former = _former_values(verbatim.values())
     in_line = {line.id for some in former.values() for line in some}
     last: date | None = None
-    for group, heading in _HEADINGS.items():
+    for group, heading in HEADINGS.items():
         part = [line for line in lines if line.group == group]
         if group in _VERBATIM:
             part = [line for line in verbatim.get(group, []) if line.id not in in_line]

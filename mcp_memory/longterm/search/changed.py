@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from mcp_memory.core.types import Atom, ChangedLine, ResultHit, Turn
 from mcp_memory.language.words import fold
 from mcp_memory.longterm.search.answerability import question_words, terms_of
-from mcp_memory.longterm.search.search import Ranked, atom_turns
+from mcp_memory.longterm.search.search import atom_turns
 from mcp_memory.longterm.verification.trust import quarantined_ids
 from mcp_memory.models.embed.bundled import IDENTITY
 from mcp_memory.store.protocol import Store
@@ -198,7 +198,12 @@ def possibly_changed(pairs: Sequence[TurnPair], about: Iterable[Turn]) -> dict[s
     }
 
 
-_Row = TypeVar("_Row", Turn, Ranked)
+class _Identified(Protocol):
+    @property
+    def id(self) -> str: ...
+
+
+_Row = TypeVar("_Row", bound=_Identified)
 
 
 def newer_first(rows: Iterable[_Row], newer: Mapping[str, _Row]) -> list[_Row]:

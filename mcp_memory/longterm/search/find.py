@@ -6,7 +6,8 @@ A page or an entity is as likely to help as its words, or as the likeliest of it
 after that statement. Rows that were not judged have the probability 0, and alternate.
 
 Two rules precede the scale: rows that contain an identifier or a quoted phrase of the query come first (`literals`),
-and quarantined rows last. Turns that are evidence of a statement before them are left out.
+and quarantined rows last. Turns that are evidence of a statement before them are left out. A turn whose statement was
+replaced stands directly behind the replacement.
 
 A query of a time alone finds the rows of that time. Beside other words a time counts in the ranking of turns: rows of
 the time before all others were tried, and found no more of the evidence. People may ask for rows of the time alone.
@@ -29,7 +30,7 @@ from mcp_memory.language.words import fold
 from mcp_memory.longterm.persona import body as persona_body
 from mcp_memory.longterm.scenes import readable_scenes
 from mcp_memory.longterm.search.answerability import Judgement, judge
-from mcp_memory.longterm.search.changed import COMPARED, with_changed_lines
+from mcp_memory.longterm.search.changed import COMPARED, newer_first, with_changed_lines
 from mcp_memory.longterm.search.literals import VERBATIM, places_in, share_in
 from mcp_memory.longterm.search.pages import (
     MAX_SHOWN,
@@ -176,10 +177,12 @@ class _Finder:
         self._search = partial(search, space, query=query, embed=embed, at=at)
         self._depth = len(page.shown) + limit + 1
         self._newer: dict[str, Turn] = {}
+        self._corrections: dict[str, Atom] = {}
         if query.strip():
             self._turns = self._find_turns()
             self._atoms = self._find_atoms()
             self._held |= self._quarantined([hit.id for hit in self._atoms])
+            self._corrections = self._find_corrections()
             self.judgement: Judgement = judge(store, space, query, self._turns, self._atoms, embed=embed, at=at)
             read_first(store, space, self._turns, self._turns[:limit])
             self._newer = find_changes(
@@ -247,6 +250,17 @@ class _Finder:
         return [
             hit for hit in hits if hit.id not in past and ("words" in hit.found_by or (hit.cosine or 0.0) >= MIN_COSINE)
         ]
+
+    def _find_corrections(self) -> dict[str, Atom]:
+        """Return the found statements that replaced a statement based on an earlier turn, by the id of that turn."""
+        found = [hit.id for hit in self._atoms if hit.id not in self._held]
+        latest = {atom.id: atom for atom in self._store.read(self._space, atom_rows.by_ids, found)}
+        corrections: dict[str, Atom] = {}
+        while latest:
+            replaced = self._store.read(self._space, atom_rows.superseded_by, list(latest))
+            latest = {atom.id: latest[atom.superseded_by] for atom in replaced if atom.superseded_by}
+            corrections |= {turn: latest[atom.id] for atom in replaced for turn in atom_turns(atom)}
+        return {turn: atom for turn, atom in corrections.items() if turn not in atom_turns(atom)}
 
     def _turn_rows(self) -> Iterator[_Row]:
         for hit in current_first(self._turns, self._newer) if "turn" in self._layers else ():
@@ -376,7 +390,8 @@ class _Finder:
         reranked = (by_id[hit.id] for hit in ranked.hits)
         rows = [next(reranked) if row.ranked else row for row in rows]
         rows.sort(key=lambda row: (row.id in self._held, -row.verbatim))
-        return rows, ranked.note
+        corrected = {turn: by_id[atom.id] for turn, atom in self._corrections.items() if atom.id in by_id}
+        return newer_first(rows, corrected), ranked.note
 
     def _without_evidence(self, rows: Sequence[_Row]) -> list[_Row]:
         """Leave out turns that are evidence of a statement before them, unless they contain a literal."""
@@ -398,6 +413,9 @@ class _Finder:
         ids = [row.id for row in rows if row.layer == "turn"]
         near = store.read(space, turn_rows.context_windows, ids, around=neighbours) if neighbours else ()
         turns = {turn.id: turn for turn in near or store.read(space, turn_rows.by_ids, ids)}
+        corrections = {id: self._corrections[id].evidence for id in ids if id in self._corrections}
+        newer = {turn.id: turn for turn in store.read(space, turn_rows.by_ids, corrections.values())}
+        self._newer |= {id: newer[by] for id, by in corrections.items() if by in newer}
         atoms = {
             atom.id: atom
             for atom in store.read(space, atom_rows.by_ids, [row.id for row in rows if row.layer == "statement"])

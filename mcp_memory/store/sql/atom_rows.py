@@ -39,7 +39,7 @@ from mcp_memory.store.sql.transaction import (
     optional_ms,
     to_ms,
 )
-from mcp_memory.store.values import Filters, NewAtom, Vectors, WrittenAtom, quarantines
+from mcp_memory.store.values import READ_BY_A_MODEL, STATED_AGAIN, Filters, NewAtom, Vectors, WrittenAtom, quarantines
 
 _HOUR_MS = 3_600_000
 _FACT = "f.entity, f.relation, f.value, f.valid_from, f.valid_to, r.source"
@@ -108,7 +108,7 @@ def put(tx: Transaction, atom: NewAtom, *, now: datetime, work: int | None = Non
     quarantine_rows.note(tx, {f"a{number}": atom.held}, now=now)
     supersession.end(tx, superseded.ends, by=number, at=atom.valid_from, because=atom.because)
     if sentence is not None:
-        because = replaced_sentences.STATED_AGAIN if work is None else replaced_sentences.READ_BY_A_MODEL
+        because = STATED_AGAIN if work is None else READ_BY_A_MODEL
         replaced_sentences.join(tx, number_of(sentence.id, "a"), number, sentence.label, because=because)
     about = list(atom.entities)
     if atom.entity and atom.relation and atom.value:

@@ -117,6 +117,30 @@ def list_entities(tx: Transaction, *, prefix: str = "", limit: int = 100) -> lis
     return [Entity(name=name, aliases=tuple(aliases[entity]), atoms=current) for entity, name, current in rows]
 
 
+def often_mentioned(tx: Transaction, *, limit: int) -> list[Entity]:
+    """Return the entities that the most atoms mention, whether these are current or not; `atoms` counts them all."""
+    rows = tx.all(
+        "SELECT c.id, c.name, coalesce(m.many, 0) FROM entity_name c LEFT JOIN (SELECT entity, count(*) AS many"
+        " FROM mention WHERE space = :space GROUP BY entity) m ON m.entity = c.id"
+        f" WHERE {KNOWN} ORDER BY coalesce(m.many, 0) DESC, c.key LIMIT ?",
+        limit,
+    )
+    aliases = aliases_of(tx, [entity for entity, _, _ in rows])
+    return [Entity(name=name, aliases=tuple(aliases[entity]), atoms=many) for entity, name, many in rows]
+
+
+def with_facts(tx: Transaction, *, limit: int) -> list[tuple[str, ...]]:
+    """Return the names of up to `limit` entities that have facts: of each the main name, then its aliases."""
+    rows = tx.all(
+        "SELECT DISTINCT c.id, c.name FROM (SELECT DISTINCT entity_key AS key FROM fact WHERE space = :space) f"
+        " JOIN entity_name n ON n.space = :space AND n.key = f.key"
+        " JOIN entity_name c ON c.space = :space AND c.id = n.entity ORDER BY c.id LIMIT ?",
+        limit,
+    )
+    aliases = aliases_of(tx, [entity for entity, _ in rows])
+    return [(name, *aliases[entity]) for entity, name in rows]
+
+
 def mentioned(
     tx: Transaction, *, after: int = 0, text: str = "", order: EntityOrder = "statements", start: int = 0, limit: int
 ) -> list[MentionedEntity]:

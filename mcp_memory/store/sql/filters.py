@@ -8,7 +8,7 @@ from typing import get_args
 from mcp_memory.core.types import Kind
 from mcp_memory.store.sql import quarantine_rows
 from mcp_memory.store.sql.entity_rows import key
-from mcp_memory.store.sql.supersession import REPLACED_SENTENCE
+from mcp_memory.store.sql.supersession import ENDING, REPLACED_SENTENCE
 from mcp_memory.store.sql.transaction import Transaction, Value, marks, numbers_of, to_ms
 from mcp_memory.store.values import Filters, Layer
 
@@ -94,7 +94,7 @@ def where(tx: Transaction, layer: Layer, filters: Filters) -> tuple[str, list[Va
             add(quarantine_rows.PASSES)
         if filters.as_of is None:
             if filters.ended:
-                add(f"NOT ({REPLACED_SENTENCE})")
+                add(f"NOT ({REPLACED_SENTENCE}) AND NOT ({ENDING})")
                 if filters.only_ended:
                     add("r.valid_to IS NOT NULL")
             else:

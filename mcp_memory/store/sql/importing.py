@@ -61,7 +61,7 @@ from mcp_memory.store.sql import (
 )
 from mcp_memory.store.sql.exporting import origin
 from mcp_memory.store.sql.transaction import Transaction, Value, number_of, optional_ms, to_ms
-from mcp_memory.store.values import NewRef
+from mcp_memory.store.values import READ_BY_A_MODEL, STATED_AGAIN, NewRef
 
 GONE = ""
 """The local id of a row that was forgotten before it was imported, or that is not here."""
@@ -537,7 +537,8 @@ def _same_statement(context: ImportContext, row: AtomRow) -> str | None:
 
 
 def _is_replaced_sentence(row: AtomRow) -> bool:
-    return row.reader is not None and row.valid_to == row.valid_from
+    is_retired = row.closed_because in (READ_BY_A_MODEL, STATED_AGAIN)
+    return row.reader is not None and row.valid_to == row.valid_from and is_retired
 
 
 def _first_turn(context: ImportContext, atom: str) -> str:
@@ -659,7 +660,7 @@ def _replace_sentences(tx: Transaction, number: int, folded: str) -> None:
         " AND tombstone IS NULL",
         folded,
     ):
-        replaced_sentences.join(tx, sentence, number, label, because=replaced_sentences.STATED_AGAIN)
+        replaced_sentences.join(tx, sentence, number, label, because=STATED_AGAIN)
 
 
 def _end(tx: Transaction, older: int, *, by: int, at: int) -> None:

@@ -13,11 +13,8 @@ from dataclasses import dataclass
 
 from mcp_memory.store.sql import evidence_rows, quarantine_rows, supersession
 from mcp_memory.store.sql.transaction import Transaction, numbers_of
+from mcp_memory.store.values import READ_BY_A_MODEL
 
-READ_BY_A_MODEL = "A model has read these words."
-"""Why a sentence ended: after a model had read its words, it was replaced or withdrawn."""
-STATED_AGAIN = "It was stated again in the same words."
-"""Why a sentence ended: it is an explicit statement now."""
 _BY_USER = "t.space = :space AND t.role = 'user' AND t.tombstone IS NULL"
 
 

@@ -20,7 +20,7 @@ from datetime import datetime
 
 from mcp_memory.store.sql.entity_rows import key
 from mcp_memory.store.sql.transaction import Transaction, from_ms, marks, numbers_of, to_ms
-from mcp_memory.store.values import DONE, NewAtom
+from mcp_memory.store.values import DONE, READ_BY_A_MODEL, STATED_AGAIN, NewAtom
 
 _VALUE = (
     "r.valid_from, (SELECT max(t.said_at) FROM evidence e JOIN turn t ON t.space = e.space AND t.id = e.turn"
@@ -28,8 +28,16 @@ _VALUE = (
 )
 
 
-REPLACED_SENTENCE = "r.reader IS NOT NULL AND r.valid_to IS NOT NULL AND r.valid_to = r.valid_from"
-"""The condition that a row `r` of atoms is a sentence that was replaced or withdrawn (`replaced_sentences`)."""
+REPLACED_SENTENCE = (
+    "r.reader IS NOT NULL AND r.valid_to IS NOT NULL AND r.valid_to = r.valid_from"
+    f" AND coalesce(r.closed_because, '') IN ('{READ_BY_A_MODEL}', '{STATED_AGAIN}')"
+)
+"""The condition that a row `r` of atoms is a sentence that was replaced or withdrawn (`replaced_sentences`).
+
+A sentence that the user corrected as never true also ended when it began, but for no such reason.
+"""
+ENDING = "r.reader IS NULL AND r.superseded_by IS NULL AND r.valid_to IS NOT NULL AND r.valid_to = r.valid_from"
+"""The condition that a row `r` of atoms only records that another statement ended (`corrections.ending_of`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,9 +141,17 @@ def because_of(because: str | None, label: str | None, older: str | None) -> str
 
 
 def replaced_under(tx: Transaction, tombstone: int) -> list[int]:
-    """Return the numbers of the atoms that the explicit atoms under a tombstone replaced."""
-    sql = f"SELECT r.id FROM atom r WHERE r.space = :space AND r.superseded_by = ? AND NOT ({REPLACED_SENTENCE})"
-    return [older for number, *_ in _replacements(tx, tombstone) for older in tx.column(sql, number)]
+    """Return the numbers of the atoms that the explicit atoms under a tombstone replaced.
+
+    A sentence that was stated again in the same words is among them if the explicit atom names it.
+    """
+    sql = f"SELECT r.id, {REPLACED_SENTENCE} FROM atom r WHERE r.space = :space AND r.superseded_by = ?"
+    return [
+        older
+        for number, *_, named in _replacements(tx, tombstone)
+        for older, is_same in tx.all(f"{sql} AND r.tombstone IS NULL ORDER BY r.id", number)
+        if older in named or not is_same
+    ]
 
 
 def named_under(tx: Transaction, tombstone: int) -> list[int]:

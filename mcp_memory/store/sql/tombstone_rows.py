@@ -58,11 +58,13 @@ def forget(
     """
     tx.make_space()
     reach = reach_of(tx, ids)
+    if how == "correction":  # the sentences that it states again become current again too
+        reach = replace(reach, atoms=[id for id in reach.atoms if id in ids], along=())
     number = tx.next("tombstone")
     took = json.dumps({"ids": [*reach.ids, *reach.notes], "how": how})
     tx.insert("tombstone", id=number, reason=reason, at=to_ms(now), took=took)
     if how == "correction":
-        _refuse_replaced(tx, [number_of(id, "a") for id in reach.atoms])
+        _refuse_replaced(tx, [number_of(id, "a") for id in reach.atoms], only_by_others=True)
     _mark(tx, reach, number)
     if how == "correction":
         _reopen(tx, number)
@@ -147,14 +149,16 @@ def _is_purged(tx: Transaction, tombstone: int) -> bool:
     )
 
 
-def _refuse_replaced(tx: Transaction, atoms: Sequence[int]) -> None:
-    """Raise InvalidInput if any of these atoms has ended.
+def _refuse_replaced(tx: Transaction, atoms: Sequence[int], *, only_by_others: bool = False) -> None:
+    """Raise InvalidInput if any of these atoms has ended; with `only_by_others`, if another atom replaced it.
 
     A correction that was replaced itself cannot be undone. An undone correction cannot be restored if an atom that it
     would end again has ended since.
     """
     sql = "SELECT id, superseded_by FROM atom WHERE space = :space AND valid_to IS NOT NULL AND id IN ({})"
     for number, by in tx.among(sql, atoms):
+        if only_by_others and by is None:
+            continue
         newer = f" by a{by}: undo that correction first" if by else ""
         raise InvalidInput(f"a{number} was replaced since{newer}. Nothing was changed.")
 
@@ -481,13 +485,16 @@ def tombstone_over(tx: Transaction, id: str) -> Tombstone | None:
 
 
 def count_restorable(tx: Transaction) -> int:
-    """Return how many atoms, turns and refs can be restored.
+    """Return how many forgotten atoms, turns and refs can be restored.
 
-    Notes are not counted, because they belong to their atoms.
+    Notes are not counted, because they belong to their atoms; nor are corrections that were undone.
     """
-    gone = "WHERE space = :space AND tombstone IS NOT NULL AND purged_at IS NULL"
+    gone = (
+        "WHERE space = :space AND tombstone IS NOT NULL AND purged_at IS NULL AND tombstone NOT IN"
+        " (SELECT id FROM tombstone WHERE space = :space AND took LIKE ?)"
+    )
     tables = (f"turn {gone} AND role <> 'note'", f"atom {gone}", f"ref {gone}")
-    return sum(tx.get(f"SELECT count(*) FROM {table}") for table in tables)
+    return sum(tx.get(f"SELECT count(*) FROM {table}", '%"correction"%') for table in tables)
 
 
 def words_under(tx: Transaction, tombstone: str, *, limit: int) -> list[tuple[str, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from mcp_memory.core.errors import Damaged, InvalidInput, NotFound
 from mcp_memory.core.text import one_line, plural, remove_hidden
 from mcp_memory.core.types import CanvasRow, Record, StepStatus, Why
 from mcp_memory.shortterm.canvas.flowchart import Canvas, Node, padded, parse, read
-from mcp_memory.shortterm.canvas.folding import composite, nodes_of, top_level
+from mcp_memory.shortterm.canvas.folding import Groups, composite, fold_groups, nodes_of, top_level
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, el
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 
 _LISTED = 100
+_RESTS = timedelta(days=1)
+"""Time without a new step after which the list does not call a task "doing"."""
 _RECORDS = 1_000
 _VERSIONS = 40
 _STEPS = 60
@@ -57,24 +60,26 @@ async def tasks(view: View) -> Page:
     """List the tasks, the most recent first, at most `_LISTED`."""
     rows = await view.memory.canvases(limit=_LISTED)
     active = await view.memory.active_canvas()
-    listed = ui.rows(_task(row, is_active=active is not None and row.number == active.number) for row in rows)
+    now = view.memory.now()
+    listed = ui.rows(_task(row, now, is_active=active is not None and row.number == active.number) for row in rows)
     more = ui.note(f"The {_LISTED} tasks worked on last.") if len(rows) == _LISTED else None
     body = (listed, more) if rows else (ui.empty("No task yet. The first tool result that is offloaded begins one."),)
     return Page(title="Tasks", here="tasks", body=tuple(filter(None, body)))
 
 
-def _task(row: CanvasRow, *, is_active: bool) -> Element:
+def _task(row: CanvasRow, now: datetime, *, is_active: bool) -> Element:
+    rests = row.status == "doing" and now - row.updated > _RESTS
     number, summary = padded(row.number), _summary(row.text)
     goal, steps, dead = summary or (row.label, 0, 0)
     return el(
         "div",
         el("p", ui.link(f"/{number}", ui.memory_text(goal or row.label)), class_="said"),
         ui.line(
-            status_badge(row.status),
-            ui.badge("active", "kind") if is_active else None,
+            ui.badge("open") if rests else status_badge(row.status),
+            ui.badge("active", "kind") if is_active and not rests else None,
             el("span", plural(steps, "step")) if summary else ui.badge("cannot be read", "bad"),
             el("span", plural(dead, "dead end")) if dead else None,
-            ui.moment(row.updated),
+            el("span", "last worked on ", ui.moment(row.updated)) if rests else ui.moment(row.updated),
             el("span", number, class_="id"),
         ),
     )
@@ -106,19 +111,24 @@ async def canvas(view: View) -> Page:
         results = ui.section("Results", ui.rows(map(record_row, records[-_LISTED:]))) if records else None
         return Page(title=f"{number} {row.label}", here="tasks", body=tuple(filter(None, (torn, results))))
     folded, drawn = drawing(parsed, row.groups)
-    shown = (
-        ui.section("Picture", picture(parsed, row.groups, selected=None)) if parsed.nodes else ui.empty("No step yet.")
-    )
+    shown = _picture(parsed, row.groups) if parsed.nodes else ui.empty("No step yet.")
     outline = _outline(view, row, parsed, folded.nodes, records)
     return Page(
         title=remove_hidden(parsed.task_goal) or row.label,
         here="tasks",
-        body=(
+        body=ui.body(
             _head(row, parsed, (await view.memory.titles([row.session])).get(row.session)),
-            *((ui.wide_columns([shown], [outline]),) if drawn.width <= WIDEST_BESIDE else (shown, outline)),
+            *((ui.wide_columns([shown], [outline]),) if shown and drawn.width <= WIDEST_BESIDE else (shown, outline)),
             ui.columns(_state(view, row, parsed), _history(view, row.number, versions)),
         ),
     )
+
+
+def _picture(canvas: Canvas, groups: Groups, selected: str | None = None) -> Element | None:
+    """Return the picture of a canvas, None if it would have a single box."""
+    if len(fold_groups(canvas, groups).nodes) < 2:
+        return None
+    return ui.section("Picture", picture(canvas, groups, selected=selected))
 
 
 def _head(row: CanvasRow, canvas: Canvas, title: str | None) -> Element:
@@ -174,8 +184,11 @@ def _step(node: Node, refs: Iterable[str], *, tick: Element | None = None, unfol
         ui.line(
             status_badge(node.status),
             ui.moment(node.timestamp),
+            (
+                ui.link(f"/{ref}", "Open the output" if place == 1 else f"output {place}")
+                for place, ref in enumerate(list(refs)[:3], 1)
+            ),
             el("span", node.id, class_="id"),
-            (ui.link(f"/{ref}", ref, class_="id") for ref in list(refs)[:3]),
             unfold,
         ),
     )
@@ -199,6 +212,8 @@ def _state(view: View, row: CanvasRow, canvas: Canvas) -> Element:
         "Folded: the agent sees the goal, the status and the time only."
         if row.folded
         else f"Open, with {plural(len(row.groups), 'folded group')}."
+        if row.groups
+        else "Open: the agent sees every step."
     )
     folding = (
         "Folding makes the task shorter in the agent's context. "
@@ -269,13 +284,13 @@ async def node(view: View) -> Page:
     return Page(
         title=remove_hidden(step.title) or id_,
         here="tasks",
-        body=(
+        body=ui.body(
             _of_task(row, canvas, id_),
             _about(step, row),
             ui.section("Results", *_results(records)),
             *_citing_statements(why),
             *_neighbours(canvas, id_),
-            ui.section("Picture", picture(canvas, row.groups, selected=id_)),
+            _picture(canvas, row.groups, selected=id_),
         ),
     )
 
@@ -303,8 +318,8 @@ def _about(step: Node, row: CanvasRow) -> Element:
     )
 
 
-def record_row(record: Record) -> Element:
-    """Return a tool call in a line or two: the call, its summary, and a link to the whole result."""
+def record_row(record: Record, *, is_open: bool = False) -> Element:
+    """Return a tool call in a line or two: the call, its summary, and a link to its result unless that `is_open`."""
     saved = f"{ui.count(record.tokens_raw)} → {ui.count(record.tokens_kept)} tokens"
     return el(
         "div",
@@ -314,8 +329,8 @@ def record_row(record: Record) -> Element:
             ui.moment(record.timestamp),
             el("span", saved, class_="number") if record.offloaded else None,
             ui.badge("forgotten", "warn") if record.forgotten else None,
+            None if is_open else ui.link(f"/{record.ref}", "Open the output"),
             ui.link(f"/{record.node_id}", record.node_id, class_="id") if record.node_id else None,
-            ui.link(f"/{record.ref}", record.ref, class_="id"),
         ),
     )
 
@@ -355,17 +370,12 @@ def _group(view: View, row: CanvasRow, canvas: Canvas, id_: str, steps: Sequence
     return Page(
         title=title,
         here="tasks",
-        body=tuple(
-            filter(
-                None,
-                (
-                    _of_task(row, canvas, id_),
-                    el("p", ui.memory_text(shown.summary), class_="said") if shown and shown.summary else None,
-                    buttons,
-                    ui.section("Steps in it", *_group_steps(view, id_, steps)),
-                    ui.section("Picture", picture(canvas, row.groups, selected=id_)),
-                ),
-            )
+        body=ui.body(
+            _of_task(row, canvas, id_),
+            el("p", ui.memory_text(shown.summary), class_="said") if shown and shown.summary else None,
+            buttons,
+            ui.section("Steps in it", *_group_steps(view, id_, steps)),
+            _picture(canvas, row.groups, selected=id_),
         ),
     )
 

@@ -30,6 +30,7 @@ HOW_FORGOTTEN = {
 }
 _LISTED = 200
 _SHOWN, _CHARS = 50, 300
+_GOING = 5  # items above the button; more are folded
 _NAMING = 12  # statements whose lines in pages are shown
 
 
@@ -129,26 +130,20 @@ def count_kinds(ids: Iterable[str]) -> Iterator[str]:
 async def forget(view: View) -> Page:
     """Show what would be forgotten with the ids in the query, and the form that forgets it."""
     ids = view.query.get("ids", "").replace(",", " ").split()
-    ask = el(
+    by_numbers = el(
         "form",
-        ui.input_field("Numbers", "ids", " ".join(ids), hint="a14 t3"),
+        ui.input_field("Numbers", "ids", "", hint="a14 t3"),
+        el("p", "The numbers of statements (a14), messages (t3) or results. You see first what would go."),
         el("button", "Show what would go"),
         method="get",
         action="/forget",
     )
-    would = await _preview(view, ids) if ids else None
-    return Page(
-        title="Forget",
-        here="home",
-        body=ui.body(
-            el(
-                "p",
-                "Write the numbers of statements (a14), messages (t3) or results. You see first what would go.",
-            ),
-            ask,
-            would,
-        ),
+    body = (
+        [await _preview(view, ids), el("details", el("summary", "Forget something else, by its number"), by_numbers)]
+        if ids
+        else [by_numbers]
     )
+    return Page(title="Forget", here="home", body=ui.body(*body))
 
 
 async def _preview(view: View, ids: Sequence[str]) -> list[Any]:
@@ -158,26 +153,39 @@ async def _preview(view: View, ids: Sequence[str]) -> list[Any]:
         return [ui.note(str(wrong), kind="bad")]
     if not would.ids:
         return [ui.empty("Nothing would be forgotten.")]
-    rows = [_preview_row(id, line) for id, line in zip(would.ids, would.previews, strict=True)]
+    rows = list(map(_preview_row, would.ids, would.previews))
+    folded = el("details", el("summary", f"{would.total - _GOING:,} more"), ui.rows(rows[_GOING:]))
     cut = el("p", f"The first {len(rows)} are listed.") if would.total > len(rows) else None
-    along = el("ul", (el("li", inline(sentence), dir="auto") for sentence in would.along)) if would.along else None
-    lines = await _mentions(view, would.ids)
     form = ui.form(
         view,
         "forget",
+        *await _also(view, would),
+        ui.line(
+            el("button", "Forget it" if would.total == 1 else "Forget them", class_="danger"),
+            el("span", "You can bring it back until it is erased for good."),
+        ),
         ui.input_field("Reason, kept with it", "reason", ""),
-        el("button", "Forget it", class_="danger"),
-        el("span", "You can bring it back until it is erased for good."),
         ids=" ".join(ids),
         back="/",
     )
     return [
-        ui.section("What goes", ui.rows(rows), cut, beside=plural(would.total, "item")),
-        ui.section("What else happens", along) if along else None,
-        ui.section("Lines that go or change", ui.rows(lines)) if lines else None,
-        *_related(view, ids, would),
-        form or ui.note("You can look, but not forget here."),
+        ui.section("This goes", ui.rows(rows[:_GOING]), folded if rows[_GOING:] else None, cut),
+        el("div", form, class_="acts") if form else ui.note("You can look, but not forget here."),
+        _effects(would, await _mentions(view, would.ids)),
     ]
+
+
+def _effects(would: Forgotten, lines: Sequence[list[Node]]) -> Element | None:
+    """Return what else changes, folded; None if nothing does."""
+    if not (would.along or lines):
+        return None
+    along = el("ul", (el("li", inline(sentence), dir="auto") for sentence in would.along)) if would.along else None
+    return el(
+        "details",
+        el("summary", "What else happens"),
+        along,
+        ui.section("Lines that go or change", ui.rows(lines)) if lines else None,
+    )
 
 
 async def _mentions(view: View, ids: Sequence[str]) -> list[list[Node]]:
@@ -188,25 +196,27 @@ async def _mentions(view: View, ids: Sequence[str]) -> list[list[Node]]:
     return list(map(mention_row, mentions))
 
 
-def _related(view: View, ids: Sequence[str], would: Forgotten) -> Iterable[Element]:
-    """Return the form that adds remaining rows with the same content; nothing without rows or without the right."""
-    if not (view.may("admin") and would.also):
-        return ()
-    boxes = [
-        el("label", el("input", type="checkbox", name="ids", value=id), " ", el("span", id, class_="id"), " ",
-           ui.memory_text(one_line(line.removeprefix(f"{id}: "), _CHARS)))
-        for id, line in zip(would.also, would.also_previews, strict=True)
-    ]  # fmt: skip
-    form = el(
-        "form",
-        ui.hidden({"ids": " ".join(ids)}),
-        boxes,
-        el("button", "Add the chosen to what goes"),
-        method="get",
-        action="/forget",
-    )
-    return (ui.section("Messages that stay, and may say the same", form),)
+async def _also(view: View, would: Forgotten) -> Iterable[Element]:
+    """Return checkboxes for the messages that the statements are based on, and for other rows with the same content."""
+    atoms = await view.memory.statements_by_id([id for id in would.ids if id[0] == "a"])
+    sources = {turn for atom in atoms for turn in (atom.evidence, *(quote.turn for quote in atom.also))}
+    came_from, alike = list[Element](), list[Element]()
+    for id, line in zip(would.also, would.also_previews, strict=True):
+        words = ui.memory_text(line.removeprefix(f"{id}: "))
+        box = el("label", el("input", type="checkbox", name="ids", value=id), " ", words)
+        (came_from if id in sources else alike).append(box)
+    messages = "message" if len(came_from) == 1 else "messages"
+    titles = (f"Also forget the {messages} that it came from?", "Also forget what may say the same?")
+    return [
+        el(
+            "fieldset",
+            el("legend", title),
+            ui.rows([box] for box in boxes),
+        )
+        for title, boxes in zip(titles, (came_from, alike), strict=True)
+        if boxes
+    ]
 
 
 def _preview_row(id: str, line: str) -> list[Node]:
-    return [ui.link(f"/{id}", id, class_="id"), " ", ui.memory_text(line.removeprefix(f"{id}: "))]
+    return [el("p", ui.link(f"/{id}", ui.memory_text(line.removeprefix(f"{id}: "))), class_="said")]

@@ -58,11 +58,13 @@ _PURGE = "purge"
 async def forgotten(view: View, tombstones: Sequence[Tombstone]) -> Element | None:
     """Return the forgotten items, newest first, with buttons to restore them and, for the owner, a form to erase some.
 
-    None if nothing was forgotten. A reader with the right to restore items can open the words of the newest items.
+    Corrections that were undone are left out. None if nothing was forgotten. A reader with the right to restore items
+    can open the words of the newest items.
     """
-    if not tombstones:
+    items = [tombstone for tombstone in tombstones if tombstone.how != "correction"]
+    if not items:
         return None
-    newest_first = sorted(tombstones, key=lambda tombstone: int(tombstone.id[1:]), reverse=True)
+    newest_first = sorted(items, key=lambda tombstone: int(tombstone.id[1:]), reverse=True)
     shown = newest_first[:_TOMBSTONES]
     words = {
         tombstone.id: await forgotten_words(view, tombstone.id)
@@ -279,7 +281,6 @@ def _contents(status: dict[str, Any]) -> Element:
         ("Results with masked secrets", counts["masked"], ui.count(counts["masked"])),
         ("Not read by the model yet", unread, plural(unread, "message")),
         ("Waiting for review", status["held"], ui.link("/review", ui.count(status["held"]))),
-        ("Forgotten", counts["forgotten"], el("a", plural(counts["forgotten"], "time"), href="#forgotten")),
     )
     values = [(name, value) for name, many, value in lines if many]
     return ui.section(

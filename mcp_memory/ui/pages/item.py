@@ -22,9 +22,11 @@ from mcp_memory.core.types import (
     Turn,
     Why,
 )
+from mcp_memory.longterm.corrections import is_ending
 from mcp_memory.longterm.names import USER
 from mcp_memory.longterm.statements import MAX_CHARS
 from mcp_memory.store.citations import address as at_lines
+from mcp_memory.store.values import READ_BY_A_MODEL, STATED_AGAIN
 from mcp_memory.ui import components as ui
 from mcp_memory.ui import times
 from mcp_memory.ui.components import Page, View
@@ -68,10 +70,14 @@ def _correction(view: View, atom: Atom, draft: Correction | None) -> Element | N
            aria_label="What is true"),
         value,
         ui.hidden({"asked": 1} if value else {}),
-        ui.line(
-            _choose_when("changed", "It changed on", not given.is_never),
-            el("input", type="date", name="valid_from", value=given.day or today, aria_label="Day of the change"),
-            _choose_when("never", "It was never true", given.is_never),
+        el(
+            "fieldset",
+            el("legend", "Was it wrong, or has it changed?"),
+            ui.line(
+                _choose_when("changed", "It changed on", not given.is_never),
+                el("input", type="date", name="valid_from", value=given.day or today, aria_label="Day of the change"),
+            ),
+            ui.line(_choose_when("never", "It was wrong all along", given.is_never)),
         ),
         el("button", "Save", class_="main"),
         needs="write",
@@ -106,12 +112,16 @@ def _act(name: str, form: Element | None, *, id: str | None = None, is_open: boo
     return form and el("details", summary, form, id=id, open=is_open, name="act")
 
 
-def _acts(view: View, atom: Atom, draft: Correction | None) -> Element | None:
-    """Return what the reader may do with a statement; an ended one is only forgotten, unless there is a draft."""
+def _acts(view: View, atom: Atom, draft: Correction | None, *, undo: Any) -> Element | None:
+    """Return what the reader may do with a statement; one with an end is only forgotten, unless there is a draft.
+
+    `undo` is the button that undoes its end.
+    """
     is_open = atom.valid_to is None
     acts = [
         _correction(view, atom, draft) if is_open or draft else None,
         _ending(view, atom) if is_open else None,
+        *(undo or ()),
         _forget_link(view, atom.id),
     ]
     return el("div", acts, class_="acts") if any(acts) else None
@@ -124,7 +134,8 @@ def was_never_true(statement: Atom | Fact) -> bool:
 
 def is_retired(atom: Atom) -> bool:
     """Return whether a statement only gave way to another from the same words; nothing has changed for the user."""
-    return atom.is_sentence and was_never_true(atom)
+    is_same = atom.closed_because in (READ_BY_A_MODEL, STATED_AGAIN)
+    return atom.is_sentence and was_never_true(atom) and is_same
 
 
 def drop_repeated(facts: Sequence[Fact]) -> list[Fact]:
@@ -142,7 +153,7 @@ async def undo_button(view: View, correction: Atom, replaced: Sequence[Atom]) ->
 
     None without the right, and if the correction was replaced itself, replaced nothing, or came from a model.
     """
-    if correction.valid_to is not None or all(map(is_retired, replaced)):
+    if correction.superseded_by is not None or all(map(is_retired, replaced)):
         return None
     first = await view.memory.turns([correction.evidence])
     if not any(turn.role == "note" for turn in first):
@@ -182,6 +193,8 @@ async def show_statement(view: View, id: str, draft: Correction | None = None) -
     fact = next((quote.fact for quote in (atom, *why.replaces) if quote.fact), None)
     facts = drop_repeated(await memory.facts_about(fact.entity)) if fact else []
     newer = why.replaced_by[:1]
+    has_ended = any(map(is_ending, newer))  # with no other statement in its place
+    undo = [await undo_button(view, quote, [atom]) for quote in newer]
     title = one_line(remove_hidden(atom.text), _TITLE)
     return Page(
         title=title,
@@ -191,10 +204,10 @@ async def show_statement(view: View, id: str, draft: Correction | None = None) -
             _meta(atom, first, titles),
             *_doubt_note(view, atom.id, atom.held, note=QUARANTINED),
             *_doubt_note(view, atom.id, atom.doubts, note="Compare it with its words:"),
-            _end_note(atom),
-            _acts(view, atom, draft),
-            *_changes("Now", atom, newer, [await undo_button(view, quote, [atom]) for quote in newer]),
-            *_changes("Before", atom, why.replaces, await undo_button(view, atom, why.replaces)),
+            _end_note(atom, newer),
+            _acts(view, atom, draft, undo=undo if has_ended else None),
+            None if has_ended else _changes("Now", newer, undo),
+            _changes("Before", why.replaces, await undo_button(view, atom, why.replaces)),
             ui.section("Based on", *_quotes(atom, evidence, list(turns.values()), elsewhere), id="evidence"),
             _support(why),
             *_history(fact, facts),
@@ -218,7 +231,7 @@ def _meta(atom: Atom, turn: Turn | None, titles: Mapping[str, str]) -> Element:
         ui.rule_badge(atom),
         ui.entity_links(atom.entities),
     )
-    return el("div", parts, class_="line about")
+    return el("div", parts, class_="line about over" if atom.valid_to and not is_ending(atom) else "line about")
 
 
 def _details(atom: Atom, quoted: Sequence[Turn]) -> Element:
@@ -258,9 +271,11 @@ def _doubt_note(view: View, id: str, reasons: Sequence[str], *, note: str) -> It
             yield ui.line(buttons)
 
 
-def _end_note(atom: Atom) -> Element | None:
-    if atom.valid_to is None:
+def _end_note(atom: Atom, newer: Sequence[Atom]) -> Element | None:
+    if atom.valid_to is None or is_ending(atom):
         return None
+    if any(map(is_ending, newer)):
+        return ui.note("Ended ", ui.moment(atom.valid_to, day=True), kind="warn")
     because = ["No longer true: ", ui.memory_text(atom.closed_because)] if atom.closed_because else None
     since = ["No longer true since ", ui.moment(atom.valid_to, day=True), "."]
     if is_retired(atom):
@@ -269,19 +284,16 @@ def _end_note(atom: Atom) -> Element | None:
     return ui.note("This was never true: it was corrected." if never else because or since, kind="warn")
 
 
-def _changes(title: str, atom: Atom, others: Sequence[Atom], undo: Any) -> Iterator[Element]:
-    """Yield what replaced a statement, or what it replaced, as old and new below each other, and the button to undo."""
-    if others:
-        pairs = ((other, atom) if other.superseded_by == atom.id else (atom, other) for other in others)
-        yield ui.section(title, ui.rows(_superseded_row(*pair, page=atom.id) for pair in pairs), undo)
+def _changes(title: str, others: Sequence[Atom], undo: Any) -> Element | None:
+    """Return what replaced a statement, or what it replaced, and the button to undo; None if there is nothing."""
+    return ui.section(title, ui.rows(map(ui.statement_row, others)), undo) if others else None
 
 
-def _superseded_row(old: Atom, new: Atom, *, page: str = "") -> Element:
-    """Return a statement and the one that replaced it; the one that the page shows is no link."""
+def _superseded_row(old: Atom, new: Atom) -> Element:
+    """Return a statement and the one that replaced it."""
 
     def text(atom: Atom) -> Element:
-        words = ui.memory_text(one_line(atom.text, _MAX_OLD))
-        return words if atom.id == page else ui.link(f"/{atom.id}", words)
+        return ui.link(f"/{atom.id}", ui.memory_text(one_line(atom.text, _MAX_OLD)))
 
     return el(
         "div",
@@ -296,13 +308,16 @@ def _quotes(
     """Yield each turn that is evidence, with all quoted words marked."""
     for turn in turns:
         if turn.role == "note" and turn.content == atom.text:
-            told = ui.link(f"/{turn.id}", ui.moment(turn.said_at), **{"for": atom.id})
-            yield el("p", "Stored as it stands, in no conversation: ", told, class_="quote")
+            yield el("p", _how_stated(turn), " ", ui.moment(turn.said_at), class_="quote")
             continue
         for spans in _group_spans(place.span for place in evidence if place.turn == turn.id):
             yield ui.quote_turn(turn, spans, of=atom.id, title=titles.get(turn.session))
     if {place.turn for place in evidence} - {turn.id for turn in turns}:
         yield ui.note("The words that it was based on were forgotten.", kind="warn")
+
+
+def _how_stated(note: Turn) -> str:
+    return "You typed this here," if note.session == ui.TYPED_HERE else "Stored in these words, in no conversation,"
 
 
 def _group_spans(spans: Iterable[tuple[int, int]]) -> list[list[tuple[int, int]]]:
@@ -409,8 +424,9 @@ async def turn(view: View) -> Page:
     atoms = await memory.statements_about(id)
     known = [atom for atom in atoms if not is_retired(atom)][:_MAX_STATEMENTS]
     chosen = next((atom for atom in atoms if atom.id == view.query.get("for")), None)
-    start = max(0, shown.position - ui.TURNS_AROUND)
-    near = await memory.session_turns(shown.session, start=start, limit=2 * ui.TURNS_AROUND + 1)
+    around = 0 if shown.role == "note" else ui.TURNS_AROUND  # a note is in no conversation
+    start = max(0, shown.position - around)
+    near = await memory.session_turns(shown.session, start=start, limit=2 * around + 1)
     before = [neighbour for neighbour in near if neighbour.position < shown.position]
     after = [neighbour for neighbour in near if neighbour.position > shown.position][: ui.TURNS_AROUND]
     reasons = await memory.why_held([id])
@@ -420,7 +436,9 @@ async def turn(view: View) -> Page:
         title=remove_hidden(title) if title else "A message",
         here="conversations",
         body=ui.body(
-            ui.line(ui.conversation_link(shown, "The whole conversation")),
+            el("p", _how_stated(shown), " ", ui.moment(shown.said_at))
+            if shown.role == "note"
+            else ui.line(ui.conversation_link(shown, "The whole conversation")),
             *_doubt_note(view, id, reasons.get(id, ()), note=QUARANTINED),
             ui.section(
                 None,
@@ -491,8 +509,8 @@ def _turn_facts(turn: Turn, *, is_intact: bool) -> Element:
             ("Said by", ui.speaker(turn)),
             ("Said", ui.moment(turn.said_at)),
             ("Stored", ui.moment(turn.learned_at)),
-            ("Conversation", ui.memory_text(turn.session)),
-            ("Place in it", ui.count(turn.position + 1)),
+            ("Conversation", None if turn.role == "note" else ui.memory_text(turn.session)),
+            ("Place in it", None if turn.role == "note" else ui.count(turn.position + 1)),
             ("Hash", [el("code", turn.sha256), " ", verdict]),
             ("Number", el("span", turn.id, class_="id")),
         )

@@ -5,7 +5,6 @@ The log of recalls has no questions by default. If the conversation is recorded,
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -26,11 +25,24 @@ _PAGE = 25
 _QUESTION, _LINE = 160, 300  # characters
 _LINES, _ALWAYS, _LEFT_OUT = 50, 20, 8
 _UNASKED: Mapping[str, str] = {
-    "recall": "An agent asked",
+    "recall": "An agent asked in its own words",
     "prompt": "Before a message of yours",
     "start": "At the start of a conversation",
 }
 """What is shown of a recall whose question is not known."""
+_CLIENTS: Mapping[str, str] = {
+    "chatgpt": "ChatGPT",
+    "claude-ai": "Claude Desktop",
+    "claude-code": "Claude Code",
+    "codex": "Codex",
+    "cursor": "Cursor",
+    "gemini": "Gemini",
+    "gemini-cli": "Gemini CLI",
+    "opencode": "OpenCode",
+    "vscode": "VS Code",
+    "windsurf": "Windsurf",
+    "zed": "Zed",
+}
 _SAID: Mapping[FeedbackVerdict, str] = {"helpful": "Helpful", "wrong": "Wrong here"}
 
 
@@ -58,19 +70,20 @@ async def recalls(view: View) -> Page:
 
 
 async def recall_rows(view: View, entries: Sequence[RecallEntry]) -> Element:
-    """Return recalls as a list: the question of each, and the first line that no other of them got."""
+    """Return recalls as a list: the question of each, and its first line that is not given whatever was asked."""
     asked = await view.memory.asked_by(entries)
-    own = _own_line(entries)
-    rows = await _rows_of(view, list(own.values()))
+    always = await _always_given(view)
+    own = {entry.id: next((id for id in entry.ids if id not in always), "") for entry in entries}
+    rows = await _rows_of(view, list(filter(None, own.values())))
     titles = await view.memory.titles([entry.session for entry in entries])
     return ui.rows(
-        _recall_row(entry, question, rows.text(own.get(entry.id, "")), _talk_link(entry, titles))
+        _recall_row(entry, question, rows.text(own[entry.id]), _talk_link(entry, titles))
         for entry, question in zip(entries, asked, strict=True)
     )
 
 
 def _filters(text: str, client: str, clients: Sequence[str]) -> Element:
-    options = [("", "any"), *((name, remove_hidden(name)) for name in clients)]
+    options = [("", "any"), *((name, remove_hidden(client_name(name))) for name in clients)]
     return el(
         "form",
         ui.input_field("Words of the question", "q", text, kind="search"),
@@ -83,20 +96,13 @@ def _filters(text: str, client: str, clients: Sequence[str]) -> Element:
     )
 
 
-def _own_line(entries: Sequence[RecallEntry]) -> dict[int, str]:
-    """Return for each recall the first row that no other of these recalls got, by the number of the recall."""
-    times = Counter(id for entry in entries for id in entry.ids)
-    own = {entry.id: next((id for id in entry.ids if times[id] == 1), None) for entry in entries}
-    return {number: id for number, id in own.items() if id is not None}
-
-
 def _recall_row(entry: RecallEntry, asked: Asked | None, line: str | None, talk: Element | None) -> Element:
     return ui.dated_row(
         [
             el("p", ui.link(f"/recall/{entry.id}", _question(entry, asked)), class_="said"),
             el("p", "→ ", ui.memory_text(one_line(line, _QUESTION))) if line else None,
         ],
-        ui.memory_text(entry.client) if entry.client else None,
+        ui.memory_text(client_name(entry.client)) if entry.client else None,
         plural(len(entry.ids), "line"),
         talk,
         when=ui.moment(entry.at),
@@ -118,8 +124,13 @@ def _connected(processes: Sequence[dict[str, Any]]) -> Element | None:
 
 
 def _name(process: dict[str, Any]) -> str:
-    clients = ", ".join(process["clients"])
+    clients = ", ".join(map(client_name, process["clients"]))
     return f"{process['what']} · {clients}" if clients else str(process["what"])
+
+
+def client_name(client: str) -> str:
+    """Return the name that people know a program by; of an unknown program, the name it gives itself."""
+    return _CLIENTS.get(client.lower().removesuffix("-vscode"), client)
 
 
 # --- a recall ---------------------------------------------------------------------------------------
@@ -139,7 +150,7 @@ async def recall(view: View) -> Page:
         body=ui.body(
             ui.line(
                 ui.moment(entry.at),
-                ui.memory_text(entry.client) if entry.client else None,
+                ui.memory_text(client_name(entry.client)) if entry.client else None,
                 _talk_link(entry, titles),
                 plural(entry.tokens, "token") if entry.tokens else None,
             ),
@@ -176,8 +187,11 @@ def _unknown_question(entry: RecallEntry, asked: Asked | None, *, is_recorded: b
         return ui.section(None, el("p", "The agent worded its own question, which was not kept. You had said:"), words)
     if asked is not None or entry.how == "start" or not entry.words:
         return None
-    why = "is none of your messages" if is_recorded else "is not here, because its conversation is not recorded"
-    return ui.note(f"The question {why}, and the log keeps no questions unless log_contents is set.")
+    if is_recorded:
+        return ui.note(
+            "The agent worded its own question, and this memory keeps only what was given, not such questions."
+        )
+    return ui.note("The question is not here: its conversation is not recorded.")
 
 
 def _given(title: str, ids: Sequence[str], lines: Sequence[Node], *, beside: Element | None = None) -> Element | None:
@@ -201,22 +215,22 @@ def _given_row(
             "div",
             *rows.about(id),
             _said_badge(said) if said else None,
-            _undo(view, said, f"/recall/{entry.id}") if said else None,
+            _undo(view, said, f"/recall/{entry.id}#{id}") if said else None,
             *([] if said or is_always or not entry.words or id[0] not in "at" else _buttons(view, entry, id)),
             ui.link(f"/{id}#correct", "No longer true")
             if atom is not None and atom.valid_to is None and view.may("write")
             else None,
             class_="line say",
         ),
+        id=id,
         class_="statement ended" if atom is not None and atom.valid_to else "statement",
     )
 
 
 def _buttons(view: View, entry: RecallEntry, id: str) -> Iterator[Element | None]:
     for verdict, words in _SAID.items():
-        yield ui.action(
-            view, "feedback", words, recall=entry.id, target=id, verdict=verdict, back=f"/recall/{entry.id}"
-        )
+        back = f"/recall/{entry.id}#{id}"
+        yield ui.action(view, "feedback", words, recall=entry.id, target=id, verdict=verdict, back=back)
 
 
 def _said_badge(said: Feedback) -> Element:

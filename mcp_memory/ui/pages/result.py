@@ -112,21 +112,27 @@ async def result(view: View) -> Page:
         start = begin = hit.line if is_long else max(1, hit.line - AROUND)
         char = max(0, hit.start - _BEFORE_HIT) if is_long else 0
     window = await anyio.to_thread.run_sync(partial(window_of, data, ref.masked, line=begin, char=char if start else 0))
+    title = (await view.memory.titles([ref.session])).get(ref.session) or ref.session
     return Page(
         title=remove_hidden(one_line(why.text, _TITLE)),
         here="tasks",
-        body=(
-            _facts(ref, window),
+        body=ui.body(
+            ui.line(
+                ui.moment(ref.timestamp),
+                _size(ref, window),
+                ui.link(f"/session/{ui.part(ref.session)}", ui.memory_text(title)),
+                ui.link(f"/download/{id_}", "Download, byte for byte") if view.form_token else None,
+            ),
             ui.section(
-                "Content",
+                None,
                 *_ways(ref.id, window, found, first),
                 *(_list_of_hits(ref.id, found) if found and not found.current else ()),
                 *(_content(ref.id, window, first, last, found) if not found or found.current else ()),
                 id="content",
-                beside=ui.link(f"/download/{id_}", "Download, byte for byte") if view.form_token else None,
             ),
             *_records_of(records),
             *_citing_statements(why),
+            el("details", el("summary", "Details"), _facts(ref)),
         ),
     )
 
@@ -144,16 +150,16 @@ def _number(text: str | None) -> int:
 # --- description of the result ----------------------------------------------------------------------
 
 
-def _facts(ref: Ref, window: Window | None) -> Element:
+def _size(ref: Ref, window: Window | None) -> str:
     size = plural(ref.bytes, "byte")
-    size += f", {plural(window.total, 'line')}" if window else ""
+    return f"{plural(window.total, 'line')}, {size}" if window else size
+
+
+def _facts(ref: Ref) -> Element:
     return ui.labelled_values(
         (
             ("Tool", ui.memory_text(ref.tool)),
             ("Arguments", _arguments(ref.arguments)),
-            ("Taken", ui.moment(ref.timestamp)),
-            ("Conversation", ui.link(f"/session/{ui.part(ref.session)}", ui.memory_text(ref.session))),
-            ("Size", size),
             ("Type", ui.memory_text(ref.content_type)),
             (
                 "Masked",
@@ -178,7 +184,7 @@ def _arguments(arguments: Any) -> Element | None:
 
 def _records_of(records: Sequence[Any]) -> Iterator[Element]:
     if records:
-        yield ui.section("Steps with this result", ui.rows(map(record_row, records)))
+        yield ui.section("Steps with this result", ui.rows(record_row(record, is_open=True) for record in records))
 
 
 def _citing_statements(why: Why) -> Iterator[Element]:

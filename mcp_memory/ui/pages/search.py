@@ -16,7 +16,7 @@ from mcp_memory.longterm.search.find import PERSONA
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, Node, el
-from mcp_memory.ui.markdown import for_people, inline
+from mcp_memory.ui.markdown import for_people
 from mcp_memory.ui.pages.memory import KINDS
 from mcp_memory.ui.pictures import charts
 
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 _ROLES = get_args(Role)
 _ID = re.compile(r"[atx][1-9]\d{0,17}|r-[0-9a-f]{12}|\d{3,9}(?:-[NF]\d{1,9}(?:-\d{1,9})?)?", re.ASCII)
+_MARKUP = re.compile(
+    r"(?:\A|(?<=…)|(?P<newline>\s*\n\s*))(?:#{1,6}[ \t]+|[-*+][ \t]+)?|\*\*|[ \t]*\((?:a\d+(?:, ?)?)+\)", re.ASCII
+)
 _LAYERS: Mapping[FoundLayer, str] = {
     "turn": "Messages",
     "statement": "Statements",
@@ -39,6 +42,7 @@ _OF_EXPLAINED = ("kind", "entity", "since", "until")
 _LIMIT = 20
 _EXPLAINED = 10
 _SIGNALS = 3
+_CORRECTION = 100  # characters
 _EXAMPLES = (
     ("Words, names and numbers as they were said:", "night boat Hellesund"),
     ("A question; the meaning counts too:", "who looks after bookings?"),
@@ -62,6 +66,8 @@ _SIGNAL_NAMES = {
 _LEGS = {"atom": "Statements", "turn": "Turns"}
 _KNOWN: Mapping[Known, str] = {"likely": "Found", "unsure": "Perhaps", "unlikely": "Nothing close"}
 _NEAREST = "These are only the nearest rows; what you look for is probably not in this memory."
+_LESS_CLOSE = 5
+"""Rows shown of those that are less close; the others are folded away."""
 _NOTHING = "Nothing found. Try other words, or fewer filters."
 
 
@@ -165,13 +171,15 @@ def _hits(results: FoundPage, rows: Sequence[Element]) -> list[Element]:
     if not rows:
         return [ui.empty(_NOTHING)]
     close = max((place for place, hit in enumerate(results.hits, 1) if hit.close), default=len(rows))
+    rest = rows[close + _LESS_CLOSE :]
+    more = el("details", el("summary", "Show more"), ui.rows(rest)) if rest else None
     return [
         ui.section(
             _KNOWN[results.known or "likely"],
             el("p", _NEAREST) if results.known == "unlikely" else None,
             ui.rows(rows[:close]),
         ),
-        *([ui.section("Less close", ui.rows(rows[close:]))] if rows[close:] else []),
+        *([ui.section("Less close", ui.rows(rows[close : close + _LESS_CLOSE]), more)] if rows[close:] else []),
     ]
 
 
@@ -225,22 +233,43 @@ def _filters(parameters: Mapping[str, str], *names: str) -> dict[str, Any]:
 
 
 def _hit(hit: Hit, talk: tuple[Turn | None, str, str] | None, query: str) -> Element:
-    text = ui.mark_spans(*(for_people(hit.text, hit.marks) if hit.layer == "page" else (hit.text, hit.marks)))
+    text = ui.mark_spans(*(_plain(*for_people(hit.text, hit.marks)) if hit.layer == "page" else (hit.text, hit.marks)))
     title = "About you" if hit.layer == "page" and hit.id == PERSONA else hit.title
     shown: Node = el("p", ui.link(_address(hit), text), class_="said", dir="auto")
     if hit.layer == "result":
         shown = el("pre", el("code", text), tabindex="0")
-    newer = [hit.newer.id] if hit.newer else []
     return ui.dated_row(
         [el("p", ui.link(_address(hit), ui.memory_text(title)), class_="said") if title else None, shown],
         _LAYER_NAMES[hit.layer],
         ui.memory_text(_speaker(hit)) if hit.said_by else None,
         _conversation(*talk) if talk else None,
         ui.review_badge() if hit.held else None,
-        *(ui.link(f"/{id}", "changed later") for id in (*newer, *(line.by for line in hit.changed))),
+        _corrected_to(hit.newer) if hit.newer else None,
+        *(ui.link(f"/{line.by}", "changed later") for line in hit.changed),
         el("span", hit.id, class_="id") if hit.id == query else None,
         when=ui.moment(hit.at, day=hit.layer != "turn") if hit.at else None,
     )
+
+
+def _corrected_to(turn: Turn) -> Element:
+    words = ui.memory_text(one_line(turn.content, _CORRECTION))
+    return el("span", "corrected to “", ui.link(f"/{turn.id}", words), "”")
+
+
+def _plain(text: str, spans: Sequence[tuple[int, int]]) -> tuple[str, list[tuple[int, int]]]:
+    """Return a part of a page as a line without Markdown and citations, and where these spans of it are then."""
+    moves: list[tuple[int, int]] = []
+
+    def shorten(found: re.Match[str]) -> str:
+        instead = " · " if found["newline"] else ""
+        moves.append((found.end(), len(found[0]) - len(instead)))
+        return instead
+
+    def moved(place: int) -> int:
+        return place - sum(fewer for end, fewer in moves if end <= place)
+
+    line = _MARKUP.sub(shorten, text)
+    return line, [(moved(start), moved(end)) for start, end in spans]
 
 
 def _conversation(turn: Turn | None, session: str, title: str) -> Element:
@@ -401,10 +430,11 @@ async def _recall_result(view: View, query: str) -> list[Any]:
 
 
 def _verdict(verdict: RowVerdict) -> list[Element]:
-    chance = el("span", f"{100 * verdict.probability:.0f} % likely to help")
+    percent = round(100 * verdict.probability)
     return [
-        ui.memory_text(verdict.text, tag="p"),
+        el("p", ui.link(f"/{verdict.id}", ui.memory_text(verdict.text)), class_="said"),
         ui.line(
-            ui.link(f"/{verdict.id}", verdict.id, class_="id"), chance, el("span", inline(verdict.why), dir="auto")
+            el("span", f"It {verdict.why}.", dir="auto"),
+            el("span", f"{percent} % likely to answer") if percent else None,
         ),
     ]
