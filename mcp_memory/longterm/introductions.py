@@ -67,10 +67,11 @@ def certain_names(sentence: str, *, language_of: str = "") -> list[str]:
     en Draad" in English.
     """
     text = language_of or sentence
-    known_languages = languages_of(_WORD.findall(text))
-    languages = known_languages or ("en",)
+    words = _WORD.findall(text)
+    languages = languages_of(words) or ("en",)
+    spoken = languages_of([word for word in words if word not in _AND])
     has_capitals = not _NOUN_CAPITALS.isdisjoint(languages)
-    foreign = _AND - function_words(languages) if known_languages else frozenset[str]()
+    foreign = _AND - function_words(spoken) if spoken else frozenset[str]()
     names: list[tuple[int, int]] = []
     for match in _pattern("NAME").finditer(sentence):
         is_sure = _pattern("TITLED").match(match[0]) is not None or (

@@ -63,7 +63,9 @@ class KnownNames:
         bearers = [self._bearers[word] for word in words if word in self._bearers]
         if len(bearers) < len(words) and not any(word in self._main for word in words):
             return None
-        several = set.intersection(*bearers) if len(bearers) == len(words) else set[str]().union(*bearers)
+        several = set[str]().union(*bearers)
+        if len(bearers) == len(words):
+            several.intersection_update(*bearers)
         return next(iter(several)) if len(several) == 1 else None
 
     def named_in(self, text: str, names: Iterable[str]) -> tuple[str, ...]:

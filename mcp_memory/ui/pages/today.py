@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from mcp_memory.core.text import one_line, plural
 from mcp_memory.core.types import Atom, Conversation, MentionedEntity
 from mcp_memory.language.when.annotate import ADDITION
-from mcp_memory.longterm.turns import without_lead_in
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, Node, el
@@ -109,8 +108,7 @@ def _review_note(waiting: int) -> Element | None:
 
 def _statement(atom: Atom, *meta: Node | None, when: Node) -> Element:
     """Return a statement with its date or day beside it."""
-    start, end = without_lead_in(atom.text, 0, len(atom.text))
-    text = ui.memory_text(one_line(atom.text[start:end], _TEXT))
+    text = ui.memory_text(one_line(atom.text, _TEXT))
     return ui.dated_row(el("p", ui.link(f"/{atom.id}", text), class_="said"), *meta, when=when)
 
 
