@@ -51,7 +51,7 @@ _KEYS = (
     ("e", "open the evidence of a statement"),
     ("c", "correct a statement"),
     ("Ctrl Enter", "send the form"),
-    ("g", "then the first letter or the number of a page: go to it"),
+    ("g", "then the initial or the number of a page: go to it"),
     ("r q", "on Review: release, keep out"),
     ("u", "on Upkeep: bring back what was forgotten"),
     ("n p", "in a result: next and previous hit"),

@@ -29,7 +29,7 @@ def test_what_is_forgotten_is_found_no_more_until_it_is_brought_back(run: Run, h
     done = run("forget", "a1", "--reason", "moved away", home=home)
     assert done.stdout == (
         "Forgot a1. To restore them: mcp-memory forget --undo x1\n  a1: Ines keeps bees near Porto.\n"
-        "The lines that are based on it in the persona.\n"
+        "The lines that are based on it in the page about the user.\n"
     )
     assert "bees" not in run("search", "bees", home=home).stdout
     assert run("forget", "--undo", "x1", home=home).stdout.startswith("Restored a1.\n")

@@ -36,7 +36,7 @@ def test_a_search_shows_all_layers_in_one_list_with_ids_and_dates(run: Run) -> N
 
 def test_a_search_in_json_has_these_keys(answer: Answer) -> None:
     found = answer("search", "TRF-90457")
-    assert list(found) == ["query", "hits", "cursor", "known", "period", "note"]
+    assert list(found) == ["query", "hits", "cursor", "known", "period", "filtered", "note"]
     assert found["hits"][0]["text"] == "The van is booked under reference TRF-90457."
     assert found["hits"][0]["verbatim"]
 

@@ -119,7 +119,7 @@ def extract(held: Memory) -> None:
         summary="Lisbon",
         body=f"Maya lives in Lisbon ({id}).\n\nHer job: [[user]] works ({id}, a2).",
         atoms=(id, "a2"),
-        entities=("Maya Lopez",),
+        entities=("Umbrella", "Maya Lopez"),
     )
     upto = int(id[1:])
     store.write(

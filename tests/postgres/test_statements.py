@@ -124,7 +124,7 @@ async def test_a_statement_is_answered_as_stored_if_the_database_is_lost_after_i
         proxy.cut()
 
     async with open_memory(Settings(home=tmp_path, store=proxy.url(url), embedder="none")) as memory:
-        proxy.cut_before(b"FROM persona", lose_database)
+        proxy.cut_before(b"INSERT INTO persona", lose_database)
         stored = await memory.remember("Ana moved to Lisbon.", kind="episodic", typed=True)
         assert (stored.duplicate, "It is stored" in (stored.note or "")) == (False, True)
         proxy.accept()

@@ -41,7 +41,7 @@ class Most(NamedTuple):
 VERBS: dict[str, tuple[Callable[[Memory], Awaitable[object]], Most]] = {
     "conversation_search": (lambda memory: memory.conversation_search(QUESTION), Most(10, 1, 10)),
     "memory_search": (lambda memory: memory.memory_search(QUESTION), Most(15, 1, 15)),
-    "find": (lambda memory: memory.find(QUESTION), Most(21, 1, 21)),
+    "find": (lambda memory: memory.find(QUESTION), Most(23, 1, 23)),
     "recall": (lambda memory: memory.recall_answer(QUESTION, session="days"), Most(33, 1, 33)),
     "prompt": (
         lambda memory: memory.recall_beyond(QUESTION, known="", session="days", is_rehearsal=True), Most(22, 1, 22),
