@@ -35,7 +35,7 @@ def test_the_key_is_pasted_and_opens_the_memory_once(browser: Browser, demo_home
 
 def test_what_is_told_is_stored_corrected_and_forgotten(own_ui: Interface) -> None:
     with own_ui.page("/", javascript=False) as page:
-        page.fill("main form[action$='/do/remember'] textarea", "Tamsin keeps bees <on the roof>.")
+        page.fill("main form[action$='/do/remember'] input[name=text]", "Tamsin keeps bees <on the roof>.")
         page.click("main form[action$='/do/remember'] button")
         assert page.locator("main h1").inner_text() == "Tamsin keeps bees <on the roof>."
         first = own_ui.address(page.url).partition("?")[0]

@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
 
 KB = 1000
 OF_EACH_KIND = 3  # pages of one kind that are looked at; they differ by what the memory holds
-MOST_OF_A_PAGE = 40 * KB
+MOST_OF_A_PAGE = 80 * KB
 MOST_OF_RAW_RESULTS = 140 * KB  # a window of a result has up to 100 kB of its lines
 
 
