@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
-from mcp_memory.core.errors import NotFound
+from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.rights import Right, includes
 from mcp_memory.core.text import name_hidden, one_line, plural, remove_hidden, split_hidden
 from mcp_memory.core.types import ATTRIBUTION, Atom, Fact, Kind, MentionedEntity, Role, Source, StatementKind, Turn
@@ -21,6 +21,7 @@ from mcp_memory.ui.times import day_of as day_of
 from mcp_memory.ui.times import day_text as day_text
 from mcp_memory.ui.times import moment as moment
 from mcp_memory.ui.times import time_span as time_span
+from mcp_memory.ui.times import weekday_text as weekday_text
 
 if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
@@ -102,6 +103,14 @@ def address(path: str, /, **query: object) -> str:
 def part(text: str) -> str:
     """Return a text as one part of a path."""
     return quote(text, safe="", errors="replace")
+
+
+def start_of(query: Mapping[str, str]) -> int:
+    """Return the place in a list at which a page begins, `start` of its query. Raises InvalidInput for no number."""
+    start = query.get("start", "0")
+    if not (start.isascii() and start.isdigit() and len(start) < 10):
+        raise InvalidInput("The place to start at has to be a number. Go back and follow a link.")
+    return int(start)
 
 
 def link(path: str, *children: Any, class_: str | None = None, **query: object) -> Element:
@@ -295,6 +304,17 @@ def pager(path: str, cursor: str | None, text: str, **query: object) -> Element 
     return (
         None if cursor is None else el("p", el("a", text, href=address(path, cursor=cursor, **query)), class_="pager")
     )
+
+
+def chosen_of(label: str, links: Iterable[tuple[str, str, bool]]) -> Element:
+    """Return links of which one is chosen, such as orders of a list; each is its text, its address, and if it is."""
+    entries = (el("a", text, href=path, aria_current="true" if chosen else None) for text, path, chosen in links)
+    return el("nav", line(entries), class_="chips", aria_label=label)
+
+
+def session_link(session: str, title: str) -> Element:
+    """Return the title of a conversation as a link to its page."""
+    return link(f"/session/{part(session)}", memory_text(title))
 
 
 def entity_link(name: str) -> Element:

@@ -53,6 +53,11 @@ def day_text(day: date) -> str:
     return f"{day.day} {day:%b %Y}"
 
 
+def weekday_text(day: date) -> str:
+    """Return a date with its day of the week: `Thu, 12 Feb 2026`."""
+    return f"{day:%a}, {day_text(day)}"
+
+
 def moment(at: datetime, *, day: bool = False) -> Element:
     """Return a time, or with `day` only its date, as a `<time>` that carries the exact value."""
     text = day_text(day_of(at)) if day else f"{day_text(local(at).date())}, {local(at):%H:%M}"

@@ -75,7 +75,7 @@ def _where(entry: ActivityEntry, titles: Mapping[str, str]) -> Node | None:
     title = titles.get(entry.session or "")
     if not title or not entry.session:
         return None
-    return ui.link(f"/session/{ui.part(entry.session)}", ui.memory_text(one_line(title, _TEXT)))
+    return ui.session_link(entry.session, one_line(title, _TEXT))
 
 
 def _row(entry: ActivityEntry, where: Node | None = None) -> Element:

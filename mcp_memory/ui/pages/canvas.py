@@ -138,7 +138,7 @@ def _head(row: CanvasRow, canvas: Canvas, title: str | None) -> Element:
         el("span", plural(len(canvas.nodes), "step")),
         el("span", plural(counts["blocked"], "dead end")) if counts["blocked"] else None,
         ui.time_span(canvas.created, row.updated),
-        ui.link(f"/session/{ui.part(row.session)}", ui.memory_text(title or row.session)),
+        ui.session_link(row.session, title or row.session),
         el("span", f"{padded(row.number)}-{row.label}", class_="id"),
     )
 

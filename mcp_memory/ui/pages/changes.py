@@ -35,11 +35,9 @@ async def changes(view: View) -> Page:
 
 
 def _periods(chosen: str) -> Element:
-    links = (
-        el("a", words, href=ui.address("/changes", days=days), aria_current="true" if days == chosen else None)
-        for days, words in _PERIODS.items()
+    return ui.chosen_of(
+        "Period", ((words, ui.address("/changes", days=days), days == chosen) for days, words in _PERIODS.items())
     )
-    return el("nav", ui.line(links), class_="chips", aria_label="Period")
 
 
 def change_row(change: Replaced) -> Element:

@@ -77,7 +77,7 @@ def conversation_row(talk: Conversation) -> Element:
     title = talk.title or talk.session
     more = talk.first_line if talk.first_line and not talk.first_line.startswith(title.rstrip("…")) else None
     return ui.dated_row(
-        el("p", ui.link(f"/session/{ui.part(talk.session)}", ui.memory_text(title)), class_="said"),
+        el("p", ui.session_link(talk.session, title), class_="said"),
         ui.memory_text(one_line(more, _FIRST_LINE)) if more else None,
         plural(talk.turns, "message"),
         *_places(talk),
@@ -104,7 +104,7 @@ async def session(view: View) -> Page:
 
     A session without turns is shown with its tool results. Raises NotFound if it has neither.
     """
-    name, start = view.parts["session"], _start(view)
+    name, start = view.parts["session"], ui.start_of(view.query)
     try:
         turns = await view.memory.session_turns(name, limit=_TURNS + 1)
         if start and len(list(_window(turns[:_TURNS]))) == len(turns):
@@ -147,13 +147,6 @@ async def _tool_session(view: View, name: str) -> Page | None:
     )
     title = _title(name)
     return Page(title=title, here="conversations", body=body) if records else None
-
-
-def _start(view: View) -> int:
-    start = view.query.get("start", "0")
-    if not (start.isascii() and start.isdigit() and len(start) < 10):
-        raise InvalidInput("The place to start at has to be a number. Go back and follow a link.")
-    return int(start)
 
 
 def _window_link(session: str, text: str, start: int | None) -> Element | None:
@@ -234,7 +227,7 @@ def _imports(view: View, files: Sequence[Imported], logs: Sequence[FollowedLog])
 
 
 def _log_line(view: View, log: FollowedLog) -> tuple[Any, ...]:
-    name = ui.link(f"/session/{ui.part(log.session)}", ui.memory_text(log.session)) if log.session else None
+    name = ui.session_link(log.session, log.session) if log.session else None
     read = plural(log.offset, "byte")
     return _path(view, log.path), ui.memory_text(log.client), name, read, ui.moment(log.at)
 

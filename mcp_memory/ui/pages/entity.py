@@ -153,7 +153,7 @@ def _coming(planned: Sequence[tuple[date, Atom]]) -> Element | None:
     rows = (
         ui.dated_row(
             el("p", ui.link(f"/{atom.id}", ui.memory_text(atom.text)), class_="said"),
-            when=el("strong", f"{day:%a}, {ui.day_text(day)}", class_="when"),
+            when=el("strong", ui.weekday_text(day), class_="when"),
         )
         for day, atom in planned
     )

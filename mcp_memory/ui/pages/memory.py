@@ -156,8 +156,6 @@ def _version(version: PersonaVersion) -> Element:
     )
 
 
-if TYPE_CHECKING:
-    from mcp_memory.service.verbs.pages import ProvenLine
 KINDS = get_args(Kind)
 _LISTED = 30
 _TOPICS, _SUMMARY = 12, 160  # topics that are not folded, characters of their summaries
@@ -298,16 +296,10 @@ def _day(time: str) -> str:
 def _orders(view: View) -> Element:
     chosen = view.query.get("order", "")
     filters = {name: view.query.get(name) for name in _FILTERS}
-    links = (
-        el(
-            "a",
-            words,
-            href=ui.address(_STATEMENTS, order=order, **filters),
-            aria_current="true" if order == chosen else None,
-        )
-        for order, words in _ORDERS.items()
+    return ui.chosen_of(
+        "Order",
+        ((words, ui.address(_STATEMENTS, order=order, **filters), order == chosen) for order, words in _ORDERS.items()),
     )
-    return el("nav", ui.line(links), class_="chips", aria_label="Order")
 
 
 def _months(view: View, months: Mapping[str, int]) -> Element | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import get_args
 
-from mcp_memory.core.errors import InvalidInput, NotFound
+from mcp_memory.core.errors import NotFound
 from mcp_memory.core.text import plural, remove_hidden
 from mcp_memory.core.types import EntityOrder, Fact, MentionedEntity
 from mcp_memory.language.words import fold
@@ -22,13 +22,10 @@ _NONE = "No statement names anybody yet. Names are read from what you say in con
 
 async def people(view: View) -> Page:
     """List the entities; the query has a part of their names (`q`), the order and the first place (`start`)."""
-    text, order = view.query.get("q", "").strip(), _order(view)
-    start = view.query.get("start", "0")
-    if not (start.isascii() and start.isdigit() and len(start) < 10):
-        raise InvalidInput("The place to start at has to be a number. Go back and follow a link.")
-    found = await view.memory.mentioned_entities(text, order=order, start=int(start), limit=_PAGE + 1)
+    text, order, start = view.query.get("q", "").strip(), _order(view), ui.start_of(view.query)
+    found = await view.memory.mentioned_entities(text, order=order, start=start, limit=_PAGE + 1)
     entities, facts = found[:_PAGE], await facts_of_user(view)
-    following = str(int(start) + _PAGE) if len(found) > _PAGE else None
+    following = str(start + _PAGE) if len(found) > _PAGE else None
     nothing = f"No name contains “{remove_hidden(text)}”." if text else _NONE
     return Page(
         title="People and things",
@@ -51,16 +48,10 @@ def _order(view: View) -> EntityOrder:
 
 
 def _order_links(chosen: EntityOrder, text: str) -> Element:
-    links = (
-        el(
-            "a",
-            words,
-            href=ui.address("/people", q=text, order=order),
-            aria_current="true" if order == chosen else None,
-        )
-        for order, words in _ORDERS.items()
+    return ui.chosen_of(
+        "Order",
+        ((words, ui.address("/people", q=text, order=order), order == chosen) for order, words in _ORDERS.items()),
     )
-    return el("nav", ui.line(links), class_="chips", aria_label="Order")
 
 
 async def facts_of_user(view: View) -> dict[str, Fact]:

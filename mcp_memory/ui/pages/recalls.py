@@ -176,7 +176,7 @@ def _talk_link(entry: RecallEntry, titles: Mapping[str, str]) -> Element | None:
     title = titles.get(entry.session)
     if title is None or title == entry.session:
         return None
-    return ui.link(f"/session/{ui.part(entry.session)}", ui.memory_text(title))
+    return ui.session_link(entry.session, title)
 
 
 def _unknown_question(entry: RecallEntry, asked: Asked | None, *, is_recorded: bool) -> Element | None:

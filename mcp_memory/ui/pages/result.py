@@ -120,7 +120,7 @@ async def result(view: View) -> Page:
             ui.line(
                 ui.moment(ref.timestamp),
                 _size(ref, window),
-                ui.link(f"/session/{ui.part(ref.session)}", ui.memory_text(title)),
+                ui.session_link(ref.session, title),
                 ui.link(f"/download/{id_}", "Download, byte for byte") if view.form_token else None,
             ),
             ui.section(

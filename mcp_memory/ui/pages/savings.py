@@ -176,7 +176,7 @@ def _by_session(sessions: Sequence[SessionSavings], titles: Mapping[str, str], s
     head = ["Conversation", "Last", "Saved", "Spent", "Net"]
     lines = (
         (
-            ui.link(f"/session/{ui.part(session.session)}", ui.memory_text(titles[session.session]))
+            ui.session_link(session.session, titles[session.session])
             if session.session in titles
             else ui.memory_text(session.session),
             ui.moment(session.at, day=True),

@@ -125,16 +125,13 @@ def _examples() -> Element:
 def _layer_links(view: View, query: str, chosen: str) -> Element:
     """Return links to the hits of all layers and of each layer, with the same filters."""
     asked = {name: view.query.get(name) for name in (*_FILTERS, "time")}
-    links = (
-        el(
-            "a",
-            words,
-            href=ui.address("/search", q=query, **asked, **{"in": layer}),
-            aria_current="true" if layer == chosen else None,
-        )
-        for layer, words in {"": "All", **_LAYERS}.items()
+    return ui.chosen_of(
+        "What to search in",
+        (
+            (words, ui.address("/search", q=query, **asked, **{"in": layer}), layer == chosen)
+            for layer, words in {"": "All", **_LAYERS}.items()
+        ),
     )
-    return el("nav", ui.line(links), class_="chips", aria_label="What to search in")
 
 
 async def _found(view: View, query: str, parameters: Mapping[str, str]) -> list[Any]:
@@ -277,7 +274,7 @@ def _plain(text: str, spans: Sequence[tuple[int, int]]) -> tuple[str, list[tuple
 def _conversation(turn: Turn | None, session: str, title: str) -> Element:
     if turn is not None:
         return ui.conversation_link(turn, title)
-    return ui.link(f"/session/{ui.part(session)}", ui.memory_text(title))
+    return ui.session_link(session, title)
 
 
 _LAYER_NAMES: Mapping[FoundLayer, str | None] = {

@@ -1,4 +1,4 @@
-"""Today, the first page: what is new this week, what is planned, what agents were told, and what is known of the user.
+"""Today, the first page: what is new this week, what is planned, what agents got, and what is known about the user.
 
 Empty parts are left out. It needs no model; without one, it says what a model would add.
 """
@@ -155,7 +155,7 @@ def _coming(planned: Sequence[Planned], now: date) -> Element | None:
 
 def _when(day: date, now: date) -> str:
     """Return a day of the next weeks: `today`, `tomorrow`, `Thu, 12 Feb 2026`."""
-    return {0: "today", 1: "tomorrow"}.get((day - now).days, f"{day:%a}, {ui.day_text(day)}")
+    return {0: "today", 1: "tomorrow"}.get((day - now).days, ui.weekday_text(day))
 
 
 def _promised(promises: Sequence[Atom]) -> Element | None:
