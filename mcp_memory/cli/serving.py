@@ -56,17 +56,17 @@ def serve(transport: str, host: str | None, port: int | None, no_token: bool) ->
     if transport == "stdio" and (host is not None or port is not None or no_token):
         raise click.UsageError("--host, --port and --no-token are for --transport http or sse.")
     gc.disable()  # importing makes many objects and no garbage; collecting takes a tenth of the start
-    chosen = settings()
     if transport == "stdio":
-        from mcp_memory.integrations.hooks.command import start_if_used
-
         _export_options()
-        start_if_used(command_settings().get("home"), command_settings().get("space"))
+        _serve_shared()
+    chosen = settings()
     if (access := chosen.server_access()) is not None:
         if transport != "stdio":
             raise InvalidInput(f"{transport} serves the memory of this machine, but `server` is set. Unset it.")
+        from mcp_memory.integrations.hooks.command import start_if_used
         from mcp_memory.integrations.proxy.relay import exit_now, forward
 
+        start_if_used(command_settings().get("home"), command_settings().get("space"))
         gc.enable()
         exit_now(forward(access))
     from mcp_memory.server.transports import serve as serve_transport
@@ -80,6 +80,22 @@ def serve(transport: str, host: str | None, port: int | None, no_token: bool) ->
         PORT if port is None else port,
         needs_token=not no_token,
     )
+
+
+def _serve_shared() -> None:
+    """Serve a client of stdio through the daemon, and end; return if it is to have a server of its own."""
+    from mcp_memory.integrations.hooks.daemon_files import daemon_files, is_shared
+
+    files = daemon_files(command_settings().get("home"), command_settings().get("space"))
+    if files is None or not is_shared(files.home):
+        return
+    from mcp_memory.daemon.bridge import run
+
+    gc.enable()
+    place = ["--home", str(files.home), *(["--space", files.space] if files.space else [])]
+    code = run(files, [sys.executable, "-P", "-m", "mcp_memory", *place, "serve"])
+    sys.stderr.flush()
+    os._exit(code)  # a thread is blocked reading standard input
 
 
 @click.command()
@@ -252,6 +268,6 @@ def hook(event: str, client: str) -> None:
 
 def _export_options() -> None:
     """Put options into the environment for the hooks' daemon, which has only `--home` and `--space`."""
-    for name in ("personal_space", "server"):
+    for name in ("personal_space", "server", "store"):
         if value := command_settings().get(name):
             os.environ[f"{PREFIX}{name.upper()}"] = value

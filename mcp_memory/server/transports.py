@@ -15,10 +15,9 @@ import ctypes
 import logging
 import os
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, cast
 
 import anyio
 import anyio.to_thread
@@ -29,6 +28,7 @@ from mcp.shared._stream_protocols import ReadStream, WriteStream
 from mcp.shared.message import SessionMessage
 
 from mcp_memory.core import audit, telemetry
+from mcp_memory.core.client_exit import exit_watch
 from mcp_memory.core.config import Settings, unknown_variables
 from mcp_memory.core.errors import McpMemoryError, Refused
 from mcp_memory.core.logs import SafeText, set_up
@@ -38,52 +38,6 @@ from mcp_memory.service.http_server import address_of, listen, on_signal, run_ht
 from mcp_memory.service.jsonrpc import error_reply, repair_message
 
 _INTERVAL_SECONDS = 2.0
-
-
-async def wait_for_client_exit(output: int, *, parent: Callable[[], int] = os.getppid) -> None:
-    """Wait until the client of a stdio server has exited, even if standard input stays open.
-
-    A pipe ends when every process that can write to it has closed it. If a client started other processes that
-    inherited its end and was then killed, its server would wait forever. So the end of the parent process is
-    watched too (on Linux and macOS the parent changes, on Windows its handle is signalled), and whether standard
-    output has lost its reader. Never returns if neither can be observed.
-
-    `output` is a descriptor of the pipe to the client; `parent` returns the id of the parent process.
-    """
-    if sys.platform == "win32":
-        await anyio.to_thread.run_sync(_wait_for_parent, parent(), abandon_on_cancel=True)
-        return
-    first = parent()
-    # Parent 1: started by init, or the starter has already exited. Its end cannot be observed.
-    while (first == 1 or parent() == first) and not _is_broken(output):  # noqa: ASYNC110 no event exists
-        await anyio.sleep(_INTERVAL_SECONDS)
-
-
-if sys.platform == "win32":
-
-    def _wait_for_parent(parent: int) -> None:
-        import ctypes
-        import threading
-
-        synchronize, infinite = 0x00100000, 0xFFFFFFFF
-        kernel = ctypes.WinDLL("kernel32")
-        kernel.OpenProcess.restype = ctypes.c_void_p
-        handle = kernel.OpenProcess(synchronize, False, parent)
-        if not handle:
-            threading.Event().wait()  # it has ended already, or may not be watched
-        kernel.WaitForSingleObject(ctypes.c_void_p(handle), infinite)
-
-else:
-
-    def _is_broken(output: int) -> bool:
-        """Return whether a descriptor is a pipe without readers."""
-        import select
-
-        with suppress(OSError, ValueError):
-            watched = select.poll()
-            watched.register(output, 0)  # errors are always reported
-            return any(event & (select.POLLERR | select.POLLHUP) for _, event in watched.poll(0))
-        return False
 
 
 if TYPE_CHECKING:
@@ -110,14 +64,7 @@ def serve(
     """
     limit_malloc_arenas()
     set_up(level=settings.log_level, form=settings.log_format, contents=settings.log_contents)
-    audit.set_up(settings.audit_log)
-    for name, nearest in unknown_variables().items():
-        meant = f" Did you mean {nearest}?" if nearest else ""
-        logger.warning("%s is not a setting and has no effect.%s", SafeText(name), SafeText(meant))
-    if telemetry.is_configured():
-        from mcp_memory.server.prompts import PROMPTS
-
-        telemetry.set_up({*(tool.name for tool in DEFINITIONS), *(prompt.name for prompt in PROMPTS)})
+    set_up_observation(settings)
     token_notice = ""
     if transport != "stdio":
         reachable = authorization.is_reachable(host, settings.allowed_hosts)
@@ -129,6 +76,18 @@ def serve(
     else:
         app = http_app(server, settings, transport=transport, host=host)
         anyio.run(_serve_http, server, app, transport, host, port, token_notice)
+
+
+def set_up_observation(settings: Settings) -> None:
+    """Set up the audit log and telemetry, and warn of variables that are no settings."""
+    audit.set_up(settings.audit_log)
+    for name, nearest in unknown_variables().items():
+        meant = f" Did you mean {nearest}?" if nearest else ""
+        logger.warning("%s is not a setting and has no effect.%s", SafeText(name), SafeText(meant))
+    if telemetry.is_configured():
+        from mcp_memory.server.prompts import PROMPTS
+
+        telemetry.set_up({*(tool.name for tool in DEFINITIONS), *(prompt.name for prompt in PROMPTS)})
 
 
 def _with_token(settings: Settings, host: str, *, reachable: bool, needs_token: bool) -> tuple[Settings, str]:
@@ -219,19 +178,36 @@ def _has_tokens(settings: Settings) -> bool:
 
 # --- stdio ------------------------------------------------------------------------------------------
 async def _serve_stdio(server: MemoryServer) -> None:
-    low = server._lowlevel_server  # pyright: ignore[reportPrivateUsage]
     async with server.hold_open(), anyio.create_task_group() as tasks:
         tasks.start_soon(on_signal, partial(_exit, server))
         tasks.start_soon(_exit_with_client, server, os.dup(1))  # the SDK redirects 1 itself
-        async with stdio_server() as (lines, replies):
-            checked, messages = anyio.create_memory_object_stream[SessionMessage]()
-            tasks.start_soon(_answer_malformed, lines, checked, replies)
-            await low.run(messages, replies, low.create_initialization_options())
+        await serve_lines(server)
+        tasks.cancel_scope.cancel()
+
+
+class Lines(Protocol):
+    """Lines of text that are read and written as those of an `anyio.AsyncFile`."""
+
+    def __aiter__(self) -> AsyncIterator[str]: ...
+    async def write(self, text: str, /) -> object: ...
+    async def flush(self) -> object: ...
+
+
+async def serve_lines(server: MemoryServer, client: Lines | None = None) -> None:
+    """Serve a client over lines of JSON until its lines end, by default over standard input and output."""
+    low = server._lowlevel_server  # pyright: ignore[reportPrivateUsage]
+    both = cast("anyio.AsyncFile[str] | None", client)
+    async with stdio_server(both, both) as (lines, replies), anyio.create_task_group() as tasks:
+        checked, messages = anyio.create_memory_object_stream[SessionMessage]()
+        tasks.start_soon(_answer_malformed, lines, checked, replies)
+        await low.run(messages, replies, low.create_initialization_options())
         tasks.cancel_scope.cancel()
 
 
 async def _exit_with_client(server: MemoryServer, output: int) -> None:
-    await wait_for_client_exit(output)
+    has_exited = exit_watch(output)
+    while not has_exited():  # noqa: ASYNC110 no event exists
+        await anyio.sleep(_INTERVAL_SECONDS)
     logger.info("the client has exited, although standard input is still open")
     await _exit(server, 0)
 

@@ -21,7 +21,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from mcp_memory import __version__
-from mcp_memory.core.config_file import PREFIX
+from mcp_memory.core.config_file import PREFIX, read_config
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.hook_outcomes import hooks_folder
 from mcp_memory.core.paths import HOME_VARIABLE, expand_path, home_of_environment, home_problem
@@ -29,7 +29,10 @@ from mcp_memory.core.private_files import make_folder, replace_private
 from mcp_memory.core.regular_files import read_regular, remove_own
 
 PROTOCOL = b"mcp-memory-hook/1"
-"""The first word of a hook, followed by a nonce. For the reply see `command._is_proven` and `HookDaemon._serve`."""
+"""The first word of a hook, followed by a nonce. For the reply see `daemon_client.connect` and `Daemon._serve`."""
+
+CLIENT_PROTOCOL = b"mcp-memory-stdio/1"
+"""The same of a bridge. After the proofs it sends the default session of its client, then the client's lines."""
 
 ACKNOWLEDGED = b"\n"
 """The last byte from a hook: it has received the answer."""
@@ -114,6 +117,21 @@ def daemon_files(home: Path | str | None, space: str | None) -> DaemonFiles | No
     variables = sorted(item for item in os.environ.items() if item[0].startswith(PREFIX))
     identity = json.dumps([__version__, str(folder), space, variables]).encode("utf-8", "surrogatepass")
     return DaemonFiles(folder, space, blake2b(identity + config, digest_size=8).hexdigest())
+
+
+def is_shared(home: Path) -> bool:
+    """Return whether the clients of a home share a server: the setting `shared`, unless the memory is on a server.
+
+    Settings that cannot be read are not shared: the client's own server says what is wrong.
+    """
+    try:
+        config = read_config(home)
+    except InvalidInput:
+        return False
+    shared = os.environ.get(f"{PREFIX}SHARED") or str(config.get("shared", True))
+    return shared.lower() in ("true", "1", "yes", "on", "t", "y") and not (
+        os.environ.get(f"{PREFIX}SERVER") or config.get("server")
+    )
 
 
 @dataclass(frozen=True, slots=True)
