@@ -37,8 +37,9 @@ _OPENING_SECONDS = 10.0
 @click.option(
     "--no-token", is_flag=True, help="Accept every user and program of this machine, for http and sse on loopback."
 )
+@click.option("--session", hidden=True, help="Session of turns that name none.")
 @memory_options
-def serve(transport: str, host: str | None, port: int | None, no_token: bool) -> None:
+def serve(transport: str, host: str | None, port: int | None, no_token: bool, session: str | None) -> None:
     """Run the MCP server.
 
     With stdio, which desktop apps and coding agents use, it communicates on standard input and output and ends
@@ -79,6 +80,7 @@ def serve(transport: str, host: str | None, port: int | None, no_token: bool) ->
         HOST if host is None else host,
         PORT if port is None else port,
         needs_token=not no_token,
+        session=session,
     )
 
 

@@ -32,10 +32,11 @@ from mcp_memory.integrations.hooks.daemon_files import CLIENT_PROTOCOL, DaemonFi
 
 SHARED = f"{PREFIX}SHARED"
 """The variable of the setting `shared`."""
-_STARTING_S = 10.0
+_STARTING_S = 15.0
+_AGAIN_S = 1.0
 _ENDING_S = 10.0
 _LOOKING_S = 2.0
-_TRIES = 2
+_TRIES = 4
 """Daemons that may end in succession without an answer; then the client gets its own server."""
 _WAITING_LINES = 64
 _STATE = ("initialize", "notifications/initialized", "logging/setLevel")
@@ -82,9 +83,12 @@ class DaemonServer:
 
 
 class OwnServer:
-    def __init__(self, command: Sequence[str]) -> None:
+    def __init__(self, command: Sequence[str], session: str) -> None:
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, SHARED: "false"}
+            [*command, "--session", session],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, SHARED: "false"},
         )
         self._input, self.lines = cast("IO[bytes]", self._process.stdin), cast("IO[bytes]", self._process.stdout)
 
@@ -214,10 +218,14 @@ class Bridge:
 
     def _next_server(self) -> Server:
         """Return the daemon, which is started if needed, or else a server of the client's own."""
-        if self._ended <= _TRIES:
-            with suppress(CannotStart, OSError):
+        while self._ended < _TRIES:
+            try:
                 return DaemonServer(_connect(self._files), self._session)
-        return OwnServer(self._own_server)
+            except OSError:
+                self._ended += 1
+            except CannotStart:
+                break
+        return OwnServer(self._own_server, self._session)
 
     def _introduce(self, server: Server) -> None:
         """Repeat the handshake and the subscriptions. Answers that the client has had are dropped.
@@ -259,15 +267,18 @@ class Bridge:
 
 def _connect(files: DaemonFiles) -> socket.socket:
     """Return a connection to the daemon, started if needed. Raises CannotStart, and OSError if it cannot be started."""
-    process, deadline = None, time.monotonic() + _STARTING_S
-    while time.monotonic() < deadline:
+    process, began = None, time.monotonic()
+    started = began
+    while (now := time.monotonic()) < began + _STARTING_S:
         wire = connect(files, CLIENT_PROTOCOL)
         if wire is not None:
             return wire
-        if process is None or process.poll() == 0:  # exit code 0: another one was first, and ends or will answer
-            process = start(files, silent=float("inf"))
-        elif process.poll():
+        code = process.poll() if process else None
+        if code:
             raise CannotStart("the daemon failed to start, see hooks.log")
+        # Exit code 0: another daemon was first. It will answer, unless it is about to end.
+        if process is None or (code == 0 and now > started + _AGAIN_S):
+            process, started = start(files, silent=float("inf")), now
         time.sleep(POLL_S)
     raise CannotStart(f"the daemon did not start within {_STARTING_S:.0f} s")
 

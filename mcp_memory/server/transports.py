@@ -16,6 +16,7 @@ import logging
 import os
 import sys
 from collections.abc import AsyncIterator
+from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -33,7 +34,7 @@ from mcp_memory.core.config import Settings, unknown_variables
 from mcp_memory.core.errors import McpMemoryError, Refused
 from mcp_memory.core.logs import SafeText, set_up
 from mcp_memory.server import authorization
-from mcp_memory.server.mcp_server import DEFINITIONS, MemoryServer
+from mcp_memory.server.mcp_server import DEFINITIONS, MemoryServer, use_session
 from mcp_memory.service.http_server import address_of, listen, on_signal, run_http
 from mcp_memory.service.jsonrpc import error_reply, repair_message
 
@@ -56,8 +57,11 @@ def serve(
     port: int = 8765,
     *,
     needs_token: bool = True,
+    session: str | None = None,
 ) -> None:
     """Serve until the client exits (stdio) or a signal arrives. Port 0 chooses a free port.
+
+    On stdio, turns that name no session are recorded in `session`, by default in a new one.
 
     Without `needs_token`, clients of this machine need no token as long as no token exists. Raises Refused if other
     machines can reach the server and it has no token, if the token cannot be stored, and for a port in use.
@@ -72,7 +76,8 @@ def serve(
     server = MemoryServer(settings)
     server.memory.what = f"serve {transport}"
     if transport == "stdio":
-        anyio.run(_serve_stdio, server)
+        with use_session(session) if session else nullcontext():
+            anyio.run(_serve_stdio, server)
     else:
         app = http_app(server, settings, transport=transport, host=host)
         anyio.run(_serve_http, server, app, transport, host, port, token_notice)
