@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from anyio import to_thread
 from mcp import Client, StdioServerParameters
 
 from mcp_memory.core.process_registry import all_processes
+from mcp_memory.integrations.hooks.daemon_files import daemon_files
 from mcp_memory.service.memory import open_memory
 from tests.integrations.hooks.hook_client import Client as HookClient
 from tests.integrations.hooks.hook_client import is_running
@@ -43,7 +44,7 @@ def parameters(home: Path, **settings: str) -> StdioServerParameters:
 
 
 @asynccontextmanager
-async def connected(home: Path, **settings: str) -> AsyncIterator[Client]:
+async def connected(home: Path, **settings: str) -> AsyncGenerator[Client]:
     with anyio.fail_after(2 * WAIT):
         async with Client(parameters(home, **settings), mode="legacy") as client:
             yield client
@@ -241,3 +242,17 @@ def test_it_ends_on_a_signal_and_with_its_input(piped: Start) -> None:
     ask(process, json.dumps(INITIALIZE))
     assert process.communicate(timeout=WAIT) == ("", "")
     assert process.returncode == 0
+
+
+@pytest.mark.parametrize(("settings", "is_same"), [({}, True), ({"MCP_MEMORY_LLM": "openai/gpt-5-mini"}, False)])
+def test_clients_with_other_keys_of_a_provider_share_a_server_only_without_a_model(
+    home: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, str], is_same: bool
+) -> None:
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    before = daemon_files(home, None)
+    monkeypatch.setenv("OPENAI_API_KEY", "another")
+    after = daemon_files(home, None)
+    assert before is not None
+    assert after is not None
+    assert (before.key == after.key) == is_same

@@ -1,9 +1,10 @@
 """Where a hook and the daemon find and authenticate each other; pending logs; the health of hooks.
 
 A daemon listens on loopback and writes its port and a token to `<home>/hooks/<key>.json`, readable for its user alone.
-The key is a hash of all settings, so hooks with other settings have another daemon. The file may be left from a killed
-process, whose port another program may use by now. So each side first proves that it knows the token, without sending
-it: a caller sends nothing before the daemon has proven itself.
+The key is a hash of all settings, and of the variables with keys of models' providers if a model is set, so hooks and
+clients with others have another daemon. The file may be left from a killed process, whose port another program may use
+by now. So each side first proves that it knows the token, without sending it: a caller sends nothing before the daemon
+has proven itself.
 
 A hook saves a `PendingLog` if no daemon takes its event, and the daemon saves a note for every log it has yet to read,
 so that the next daemon of the same space reads it. Standard library only, because every hook waits for these imports.
@@ -23,7 +24,7 @@ from pathlib import Path
 from mcp_memory import __version__
 from mcp_memory.core.config_file import PREFIX, read_config
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.core.hook_outcomes import hooks_folder
+from mcp_memory.core.hook_outcomes import hooks_folder, outcomes_log
 from mcp_memory.core.paths import HOME_VARIABLE, expand_path, home_of_environment, home_problem
 from mcp_memory.core.private_files import make_folder, replace_private
 from mcp_memory.core.regular_files import read_regular, remove_own
@@ -43,6 +44,8 @@ MAX_HEAD = 300
 """Bytes of the line with the length or the cause."""
 
 _MAX_CONFIG = 2**20
+_PROVIDER = re.compile(r"_(API_KEY|API_BASE|BASE_URL|REGION|ACCESS_KEY(_ID)?|SESSION_TOKEN|CREDENTIALS|PROXY)$", re.I)
+"""Variables from which models' libraries take keys and addresses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +117,10 @@ def daemon_files(home: Path | str | None, space: str | None) -> DaemonFiles | No
         config = read_regular(folder / "config.toml", _MAX_CONFIG)
     except OSError:
         config = b""
-    variables = sorted(item for item in os.environ.items() if item[0].startswith(PREFIX))
+    has_model = re.search(b"llm|embedder", config) or {f"{PREFIX}LLM", f"{PREFIX}EMBEDDER"} & os.environ.keys()
+    variables = sorted(
+        item for item in os.environ.items() if item[0].startswith(PREFIX) or (has_model and _PROVIDER.search(item[0]))
+    )
     identity = json.dumps([__version__, str(folder), space, variables]).encode("utf-8", "surrogatepass")
     return DaemonFiles(folder, space, blake2b(identity + config, digest_size=8).hexdigest())
 
@@ -276,4 +282,6 @@ def health(home: Path, *, now: datetime) -> Health:
     entries = [entry for entry in map(_ENTRY.fullmatch, lines) if entry]
     failures = [f"{entry[1]} {entry[2]}" for entry in entries if datetime.fromisoformat(entry[1]) > now - _RECENT]
     residents = sum(1 for file in endpoint_files(home) if DaemonEndpoint.read(file))
-    return Health(used=log.parent.is_dir(), residents=residents, failures=[*failures, *unreadable], log=log)
+    failures += unreadable
+    used = bool(failures) or outcomes_log(home).exists()
+    return Health(used=used, residents=residents, failures=failures, log=log)
