@@ -43,7 +43,8 @@ def serve(transport: str, host: str | None, port: int | None, no_token: bool, se
     """Run the MCP server.
 
     With stdio, which desktop apps and coding agents use, it communicates on standard input and output and ends
-    with its client. With http (at /mcp) or sse (at /sse) it listens until Ctrl-C, and serves all spaces that tokens
+    with its client. Clients with the same settings share one process, which it starts (see the setting `shared`).
+    With http (at /mcp) or sse (at /sse) it listens until Ctrl-C, and serves all spaces that tokens
     open (`mcp-memory token`). Every client must present a token. On this machine the first start creates a token,
     prints it once and keeps it in the home (http-token); beyond this machine (a --host other than loopback) it does
     not start without a token. With --server it is a bridge for clients that start a program: it passes everything on to
@@ -255,9 +256,9 @@ def hook(event: str, client: str) -> None:
     \b
     mcp-memory hook SessionStart < event.json
 
-    The first hook starts a small process that keeps the memory open for the next ones. It closes the memory after
-    ten minutes without an event, and ends after 12 hours (`hooks_idle_hours`). Until it is ready, hooks answer
-    themselves, by words alone.
+    A process keeps the memory open for hooks and clients; the first of them starts it. Without a client, it closes the
+    memory after ten minutes without an event, and ends after 12 hours (`hooks_idle_hours`). Until it is ready, hooks
+    answer themselves, by words alone.
     """
     if sys.stdin.isatty():
         click.echo("A client gives this its JSON on standard input; see mcp-memory hook --help.", err=True)
