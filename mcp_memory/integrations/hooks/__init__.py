@@ -1,6 +1,6 @@
 """Commands that clients run at the events of a conversation, and their answers, which the daemon gives.
 
-    command         the process that a client runs: asks the daemon (`mcp_memory.daemon`), or answers itself; never fails
+    command         the process that a client runs: asks the daemon (`mcp_memory.daemon`), or answers itself
     own_answers     the answers of that process, from the store by words alone
     daemon_client   connects to the daemon and starts it
     daemon_files    the files by which hook and daemon find each other; pending logs; the health of hooks
