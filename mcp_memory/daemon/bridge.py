@@ -32,7 +32,7 @@ from mcp_memory.integrations.hooks.daemon_files import CLIENT_PROTOCOL, DaemonFi
 
 SHARED = f"{PREFIX}SHARED"
 """The variable of the setting `shared`."""
-_STARTING_S = 15.0
+_STARTING_S = 8.0
 _AGAIN_S = 1.0
 _ENDING_S = 10.0
 _LOOKING_S = 2.0

@@ -138,7 +138,7 @@ _NOTING_S = 0.2
 """The same for other hooks, which wait only until the pending log is noted."""
 _MAX_QUESTION = 2**28
 _MAX_LINE = 2**28
-_LINGERING_S = 2.0
+_LINGERING_S = 1.0
 """Seconds without a client after which a daemon that no hook uses ends."""
 
 

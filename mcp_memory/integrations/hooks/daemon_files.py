@@ -44,8 +44,10 @@ MAX_HEAD = 300
 """Bytes of the line with the length or the cause."""
 
 _MAX_CONFIG = 2**20
-_PROVIDER = re.compile(r"_(API_KEY|API_BASE|BASE_URL|REGION|ACCESS_KEY(_ID)?|SESSION_TOKEN|CREDENTIALS|PROXY)$", re.I)
-"""Variables from which models' libraries take keys and addresses."""
+_PROVIDER = re.compile(
+    r"^PATH$|_(API_KEY|API_BASE|BASE_URL|REGION|ACCESS_KEY(_ID)?|SESSION_TOKEN|CREDENTIALS|PROXY)$", re.IGNORECASE
+)
+"""Variables from which models' libraries take keys and addresses, and in which clients are found that act as a model."""
 
 
 @dataclass(frozen=True, slots=True)
