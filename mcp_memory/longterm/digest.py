@@ -16,6 +16,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time, timedelta
+from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -145,6 +146,7 @@ def statement_text(atom: Atom, limit: int) -> str:
     return f"{marks}: {text}" if marks else text
 
 
+@lru_cache(maxsize=1024)  # looking for secrets takes half a millisecond, and a page tries up to 200 statements
 def shown_text(text: str, limit: int) -> str:
     """Return a text on one line of at most `limit` characters, without bullets, citations, links and secrets.
 
