@@ -75,8 +75,7 @@ def lately(context: SearchContext, *, days: int) -> Lately:
     """Return what is new since the midnight before the last `days` days began."""
     store, space, now = context.store, context.space, context.now
     since = first_day(now, days)
-    newest = digest.newest_statements(store, space)
-    new = [atom for atom in newest if local(atom.learned_at).date() >= since]
+    new = digest.newest_statements(store, space, learned_since=midnight(since))
     changes = list(islice(changes_since(context, midnight(since)), _COUNTED))
     changed, planned = changes[:_CHANGED], _planned(context)
     shown = {atom.id for change in changed for atom in (change.old, change.new)} | {plan.atom.id for plan in planned}

@@ -98,7 +98,7 @@ def count_current(store: Store, space: str, filters: Filters, at: datetime) -> i
     than `_COUNT_EXACTLY`: leaving them out requires reading all.
     """
     total = store.read(space, atom_rows.count, filters=replace(filters, at=at))
-    if filters.ended or total > _COUNT_EXACTLY:
+    if filters.ended or not 0 < total <= _COUNT_EXACTLY:
         return total
     return len(current_atoms(store, space, filters, at, limit=_COUNT_EXACTLY))
 

@@ -56,7 +56,7 @@ async def today(view: View) -> Page:
                 [_coming(new.planned, today), _changed(new.changed), _learned(new), about],
                 [_promised(new.promises), await _recalled(view, recalls), _named(new.entities), _talks(talks)],
             ),
-            None if (await memory.ledger())["model"]["name"] else _model_note(),
+            None if memory.model else _model_note(),
         ),
     )
 
