@@ -224,11 +224,15 @@ def candidates(store: Store, space: str, *, at: datetime | None = None) -> Itera
     Yields nothing if no statement was extracted without a model. Lazy, because reading the dates in a statement
     takes most of the time, and a page has room for few statements.
     """
-    first = store.read(space, atom_rows.list_atoms, filters=Filters(unheld=True), limit=_FIRST)
-    newest = newest_statements(store, space)
-    stored = sorted({atom.id: atom for atom in (*first, *newest)}.values(), key=number_of)
+    stored = considered(store, space)
     if any(atom.is_sentence for atom in stored):
         yield from candidates_among(store, space, stored, at=at)
+
+
+def considered(store: Store, space: str) -> list[Atom]:
+    """Return the 2,000 newest statements and the 200 current ones of the highest priority, oldest first."""
+    first = store.read(space, atom_rows.list_atoms, filters=Filters(unheld=True), limit=_FIRST)
+    return sorted({atom.id: atom for atom in (*first, *newest_statements(store, space))}.values(), key=number_of)
 
 
 def candidates_among(
