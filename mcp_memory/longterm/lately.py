@@ -11,9 +11,11 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
+from functools import partial
 from itertools import islice
 
 from mcp_memory.core.types import Atom, MentionedEntity
+from mcp_memory.language import pattern_of
 from mcp_memory.language.when.annotate import ADDITION
 from mcp_memory.language.when.intervals import local
 from mcp_memory.language.words import content_terms
@@ -28,6 +30,7 @@ from mcp_memory.suspicion.flags import flags
 
 _LEARNED, _CHANGED, _PROMISES, _ENTITIES = 12, 8, 8, 12
 _COUNTED, _READ_AT_ONCE = 1_000, 100  # changes
+_words = partial(pattern_of, "mcp_memory.longterm", "words/sentences.txt")
 _YEAR, _DAY = re.compile(r"(?<!\d)\d{4}(?!\d)"), re.compile(r"(?<!\d)\d{1,2}(?!\d)")
 
 
@@ -61,6 +64,8 @@ class Planned:
 
     day: date
     atom: Atom
+    points_back: bool
+    """Whether it is a sentence that goes on from another: it begins with a small letter or a pronoun."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +156,7 @@ def planned_among(atoms: Iterable[Atom], now: datetime) -> list[Planned]:
     A statement is left out if another about the same day has all of its words.
     """
     plans = [
-        Planned(day=local(day.start).date(), atom=atom)
+        Planned(day=local(day.start).date(), atom=atom, points_back=_points_back(atom))
         for atom in atoms
         if atom.valid_to is None and atom.kind != "instruction" and _may_name_day(atom, now) and digest.is_fit(atom)
         if (day := coming_day(atom, now)) is not None and not flags(atom.text, "user")
@@ -172,3 +177,7 @@ def _may_name_day(atom: Atom, now: datetime) -> bool:
     if any(int(year) >= now.year for year in _YEAR.findall(atom.text)):
         return True
     return atom.confidence >= 1 and _DAY.search(atom.text) is not None
+
+
+def _points_back(atom: Atom) -> bool:
+    return atom.is_sentence and (atom.text[:1].islower() or _words("PRONOUN").match(atom.text) is not None)

@@ -5,6 +5,7 @@ The log of recalls has no questions by default. If the conversation is recorded,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -12,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.text import one_line, plural, remove_hidden
 from mcp_memory.core.types import Atom, Record, Turn
+from mcp_memory.longterm.turns import small_talk_kind
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.components import Page, View
-from mcp_memory.ui.elements import Element, Node, el
+from mcp_memory.ui.elements import Element, Node, el, text_of
 
 if TYPE_CHECKING:
     from mcp_memory.longterm.recall.asked import Asked
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from mcp_memory.store.values import Feedback, FeedbackVerdict, RecallEntry
 
 _PAGE = 25
-_QUESTION, _LINE = 160, 300  # characters
+_QUESTION, _SHORT_QUESTION, _LINE = 160, 80, 300  # characters
 _LINES, _ALWAYS, _LEFT_OUT = 50, 20, 8
 _UNASKED: Mapping[str, str] = {
     "recall": "An agent asked in its own words",
@@ -44,6 +46,12 @@ _CLIENTS: Mapping[str, str] = {
     "zed": "Zed",
 }
 _SAID: Mapping[FeedbackVerdict, str] = {"helpful": "Helpful", "wrong": "Wrong here"}
+_EFFECTS: Mapping[FeedbackVerdict, str] = {
+    "helpful": "It comes earlier for questions like this one.",
+    "wrong": "It comes later for questions like this one; agents that ask exactly this do not get it.",
+}
+_QUESTION_MARK = re.compile(r"\?(?=\s|$)|[？؟]")
+_LOOKED_AT = 30  # recalls among which those with a question are chosen
 
 
 async def recalls(view: View) -> Page:
@@ -77,9 +85,29 @@ async def recall_rows(view: View, entries: Sequence[RecallEntry]) -> Element:
     rows = await _rows_of(view, list(filter(None, own.values())))
     titles = await view.memory.titles([entry.session for entry in entries])
     return ui.rows(
-        _recall_row(entry, question, rows.text(own[entry.id]), _talk_link(entry, titles))
+        _recall_row(entry, _question(entry, question, titles), _line_of(rows.text(own[entry.id])), titles)
         for entry, question in zip(entries, asked, strict=True)
     )
+
+
+async def latest_questions(view: View, entries: Sequence[RecallEntry], limit: int) -> Element | None:
+    """Return the last recalls whose question or conversation is known, without what they gave; None if none is.
+
+    `entries` are newest first. Agents that asked on their own and messages with a question go before other messages.
+    """
+    entries = [entry for entry in entries if entry.how != "start"][:_LOOKED_AT]
+    titles = await view.memory.titles([entry.session for entry in entries])
+    known: dict[str, tuple[bool, RecallEntry, Sequence[Node]]] = {}
+    for entry, asked in zip(entries, await view.memory.asked_by(entries), strict=True):
+        words, is_own = _question(entry, asked, titles, limit=_SHORT_QUESTION), entry.how == "recall"
+        if asked and not asked.is_before and small_talk_kind(asked.text) is None:
+            asks = is_own or _QUESTION_MARK.search(asked.text) is not None
+            known.setdefault(asked.text, (asks, entry, words))
+        elif is_own and (asked is None or asked.is_before) and _title(entry, titles):
+            known.setdefault(entry.session, (True, entry, words))
+    chosen = sorted(known.values(), key=lambda each: not each[0])[:limit]
+    chosen.sort(key=lambda each: -each[1].id)
+    return ui.rows(_recall_row(entry, words, None, {}) for _, entry, words in chosen) if chosen else None
 
 
 def _filters(text: str, client: str, clients: Sequence[str]) -> Element:
@@ -96,24 +124,32 @@ def _filters(text: str, client: str, clients: Sequence[str]) -> Element:
     )
 
 
-def _recall_row(entry: RecallEntry, asked: Asked | None, line: str | None, talk: Element | None) -> Element:
+def _recall_row(
+    entry: RecallEntry, question: Sequence[Node], line: Element | None, titles: Mapping[str, str]
+) -> Element:
     return ui.dated_row(
-        [
-            el("p", ui.link(f"/recall/{entry.id}", _question(entry, asked)), class_="said"),
-            el("p", "→ ", ui.memory_text(one_line(line, _QUESTION))) if line else None,
-        ],
+        [el("p", ui.link(f"/recall/{entry.id}", question), class_="said"), line],
         ui.memory_text(client_name(entry.client)) if entry.client else None,
         plural(len(entry.ids), "line"),
-        talk,
+        _talk_link(entry, titles),
         when=ui.moment(entry.at),
     )
 
 
-def _question(entry: RecallEntry, asked: Asked | None) -> Sequence[Node]:
-    if asked is None:
-        return [_UNASKED[entry.how]]
-    words = ui.memory_text(one_line(asked.text, _QUESTION))
-    return [f"{_UNASKED[entry.how]}, after “", words, "”"] if asked.is_before else [words]
+def _line_of(text: str | None) -> Element | None:
+    return el("p", "→ ", ui.memory_text(one_line(text, _QUESTION))) if text else None
+
+
+def _question(
+    entry: RecallEntry, asked: Asked | None, titles: Mapping[str, str], *, limit: int = _QUESTION
+) -> Sequence[Node]:
+    """Return the question of a recall; if it is not known, the conversation in which an agent asked, or when it did."""
+    if asked is not None and not asked.is_before:
+        return [ui.memory_text(one_line(asked.text, limit))]
+    if entry.how == "recall" and (title := _title(entry, titles)):
+        who = ui.memory_text(client_name(entry.client)) if entry.client else "an agent"
+        return ["Asked by ", who, " in: ", ui.memory_text(one_line(title, limit))]
+    return [_UNASKED[entry.how]]
 
 
 def _connected(processes: Sequence[dict[str, Any]]) -> Element | None:
@@ -145,7 +181,7 @@ async def recall(view: View) -> Page:
     is_known = asked is not None and not asked.is_before
     given, every = ([id for id in entry.ids if (id in always) == is_always] for is_always in (False, True))
     return Page(
-        title=one_line(remove_hidden(asked.text), _QUESTION) if asked and is_known else _UNASKED[entry.how],
+        title="".join(map(text_of, _question(entry, asked, titles))),
         here="live",
         body=ui.body(
             ui.line(
@@ -172,11 +208,15 @@ async def _always_given(view: View) -> frozenset[str]:
     return frozenset(atom.id for line in await view.memory.persona_lines() for atom in line.atoms)
 
 
-def _talk_link(entry: RecallEntry, titles: Mapping[str, str]) -> Element | None:
+def _title(entry: RecallEntry, titles: Mapping[str, str]) -> str | None:
+    """Return the title of the conversation of a recall, None if it has none."""
     title = titles.get(entry.session)
-    if title is None or title == entry.session:
-        return None
-    return ui.session_link(entry.session, title)
+    return None if title == entry.session else title
+
+
+def _talk_link(entry: RecallEntry, titles: Mapping[str, str]) -> Element | None:
+    title = _title(entry, titles)
+    return ui.session_link(entry.session, title) if title else None
 
 
 def _unknown_question(entry: RecallEntry, asked: Asked | None, *, is_recorded: bool) -> Element | None:
@@ -210,11 +250,11 @@ def _given_row(
     atom = rows.atoms.get(id)
     return el(
         "div",
-        el("p", ui.link(f"/{id}", ui.memory_text(one_line(text, _LINE))), class_="said"),
+        el("p", ui.link(f"/{id}", ui.memory_text(one_line(text, _LINE))), id=id, class_="said"),
         el(
             "div",
             *rows.about(id),
-            _said_badge(said) if said else None,
+            [_said_badge(said), " ", _EFFECTS[said.verdict]] if said else None,
             _undo(view, said, f"/recall/{entry.id}#{id}") if said else None,
             *([] if said or is_always or not entry.words or id[0] not in "at" else _buttons(view, entry, id)),
             ui.link(f"/{id}#correct", "No longer true")
@@ -222,7 +262,6 @@ def _given_row(
             else None,
             class_="line say",
         ),
-        id=id,
         class_="statement ended" if atom is not None and atom.valid_to else "statement",
     )
 
@@ -315,7 +354,8 @@ async def _feedback_row(view: View, said: Feedback) -> Element:
         try:
             entry = await view.memory.recall_entry(said.recall)
             (asked,) = await view.memory.asked_by([entry])
-            question = ui.link(f"/recall/{entry.id}", _question(entry, asked))
+            titles = await view.memory.titles([entry.session])
+            question = ui.link(f"/recall/{entry.id}", _question(entry, asked, titles))
         except NotFound:
             pass
     acts = el("div", _said_badge(said), _undo(view, said, f"/{said.target}"), class_="line say")
