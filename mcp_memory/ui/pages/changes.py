@@ -80,7 +80,7 @@ def _since(change: Replaced) -> Node | None:
     """Return the day since which a change is true, unless that is the day on which it became known."""
     since = change.new.valid_from
     if was_never_true(change.old):
-        return el("span", "was never true")
+        return el("span", "was wrong all along")
     if times.day_of(since) == times.local(change.at).date():
         return None
     return el("span", "since ", ui.moment(since, day=True))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mcp_memory.store.values import Feedback, FeedbackVerdict, RecallEntry
 
 _PAGE = 25
-_QUESTION, _SHORT_QUESTION, _LINE = 160, 80, 300  # characters
+_QUESTION, _LINE = 160, 300  # characters
 _LINES, _ALWAYS, _LEFT_OUT = 50, 20, 8
 _UNASKED: Mapping[str, str] = {
     "recall": "An agent asked in its own words",
@@ -85,7 +85,7 @@ async def recall_rows(view: View, entries: Sequence[RecallEntry]) -> Element:
     rows = await _rows_of(view, list(filter(None, own.values())))
     titles = await view.memory.titles([entry.session for entry in entries])
     return ui.rows(
-        _recall_row(entry, _question(entry, question, titles), _line_of(rows.text(own[entry.id])), titles)
+        _recall_row(entry, question, titles, line=_line_of(rows.text(own[entry.id])), talk=_talk_link(entry, titles))
         for entry, question in zip(entries, asked, strict=True)
     )
 
@@ -97,17 +97,16 @@ async def latest_questions(view: View, entries: Sequence[RecallEntry], limit: in
     """
     entries = [entry for entry in entries if entry.how != "start"][:_LOOKED_AT]
     titles = await view.memory.titles([entry.session for entry in entries])
-    known: dict[str, tuple[bool, RecallEntry, Sequence[Node]]] = {}
+    known: dict[str, tuple[bool, RecallEntry, Asked | None]] = {}
     for entry, asked in zip(entries, await view.memory.asked_by(entries), strict=True):
-        words, is_own = _question(entry, asked, titles, limit=_SHORT_QUESTION), entry.how == "recall"
-        if asked and not asked.is_before and small_talk_kind(asked.text) is None:
-            asks = is_own or _QUESTION_MARK.search(asked.text) is not None
-            known.setdefault(asked.text, (asks, entry, words))
-        elif is_own and (asked is None or asked.is_before) and _title(entry, titles):
-            known.setdefault(entry.session, (True, entry, words))
+        if title := _asked_in(entry, asked, titles):
+            known.setdefault(title, (True, entry, asked))
+        elif asked and not asked.is_before and small_talk_kind(asked.text) is None:
+            asks = entry.how == "recall" or _QUESTION_MARK.search(asked.text) is not None
+            known.setdefault(asked.text, (asks, entry, asked))
     chosen = sorted(known.values(), key=lambda each: not each[0])[:limit]
     chosen.sort(key=lambda each: -each[1].id)
-    return ui.rows(_recall_row(entry, words, None, {}) for _, entry, words in chosen) if chosen else None
+    return ui.rows(_recall_row(entry, asked, titles) for _, entry, asked in chosen) if chosen else None
 
 
 def _filters(text: str, client: str, clients: Sequence[str]) -> Element:
@@ -125,13 +124,19 @@ def _filters(text: str, client: str, clients: Sequence[str]) -> Element:
 
 
 def _recall_row(
-    entry: RecallEntry, question: Sequence[Node], line: Element | None, titles: Mapping[str, str]
+    entry: RecallEntry,
+    asked: Asked | None,
+    titles: Mapping[str, str],
+    *,
+    line: Element | None = None,
+    talk: Element | None = None,
 ) -> Element:
+    named = _asked_in(entry, asked, titles) is not None  # the program and the conversation
     return ui.dated_row(
-        [el("p", ui.link(f"/recall/{entry.id}", question), class_="said"), line],
-        ui.memory_text(client_name(entry.client)) if entry.client else None,
+        [el("p", ui.link(f"/recall/{entry.id}", _question(entry, asked, titles)), class_="said"), line],
+        ui.memory_text(client_name(entry.client)) if entry.client and not named else None,
         plural(len(entry.ids), "line"),
-        _talk_link(entry, titles),
+        None if named else talk,
         when=ui.moment(entry.at),
     )
 
@@ -140,16 +145,20 @@ def _line_of(text: str | None) -> Element | None:
     return el("p", "→ ", ui.memory_text(one_line(text, _QUESTION))) if text else None
 
 
-def _question(
-    entry: RecallEntry, asked: Asked | None, titles: Mapping[str, str], *, limit: int = _QUESTION
-) -> Sequence[Node]:
+def _question(entry: RecallEntry, asked: Asked | None, titles: Mapping[str, str]) -> Sequence[Node]:
     """Return the question of a recall; if it is not known, the conversation in which an agent asked, or when it did."""
-    if asked is not None and not asked.is_before:
-        return [ui.memory_text(one_line(asked.text, limit))]
-    if entry.how == "recall" and (title := _title(entry, titles)):
+    if title := _asked_in(entry, asked, titles):
         who = ui.memory_text(client_name(entry.client)) if entry.client else "an agent"
-        return ["Asked by ", who, " in: ", ui.memory_text(one_line(title, limit))]
-    return [_UNASKED[entry.how]]
+        return ["Asked by ", who, " in: ", ui.memory_text(one_line(title, _QUESTION))]
+    if asked is None or asked.is_before:
+        return [_UNASKED[entry.how]]
+    return [ui.memory_text(one_line(asked.text, _QUESTION))]
+
+
+def _asked_in(entry: RecallEntry, asked: Asked | None, titles: Mapping[str, str]) -> str | None:
+    """Return the title of the conversation in which an agent asked in words of its own that are not known."""
+    is_known = asked is not None and not asked.is_before
+    return _title(entry, titles) if entry.how == "recall" and not is_known else None
 
 
 def _connected(processes: Sequence[dict[str, Any]]) -> Element | None:
