@@ -228,11 +228,15 @@ def candidates(store: Store, space: str, *, at: datetime | None = None) -> Itera
     """
     if not store.read(space, atom_rows.has_sentences):
         return
-    first = store.read(space, atom_rows.list_atoms, filters=Filters(unheld=True), limit=_FIRST)
-    newest = newest_statements(store, space)
-    stored = sorted({atom.id: atom for atom in (*first, *newest)}.values(), key=number_of)
+    stored = considered(store, space)
     if any(atom.is_sentence for atom in stored):
         yield from candidates_among(store, space, stored, at=at)
+
+
+def considered(store: Store, space: str) -> list[Atom]:
+    """Return the 2,000 newest statements and the 200 current ones of the highest priority, oldest first."""
+    first = store.read(space, atom_rows.list_atoms, filters=Filters(unheld=True), limit=_FIRST)
+    return sorted({atom.id: atom for atom in (*first, *newest_statements(store, space))}.values(), key=number_of)
 
 
 def candidates_among(
