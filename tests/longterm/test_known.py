@@ -13,7 +13,12 @@ from hypothesis import strategies as st
 
 from mcp_memory.core.config import Settings
 from mcp_memory.core.types import Evidence, NewTurn
-from mcp_memory.longterm.search.answerability import Judgement, judge_question, terms_with_neighbours
+from mcp_memory.longterm.search.answerability import (
+    AskedWords,
+    Judgement,
+    judge_question,
+    words_with_neighbours,
+)
 from mcp_memory.longterm.search.question_words import is_echo
 from mcp_memory.longterm.search.regressions import QuestionFeatures, Regression, regression
 from mcp_memory.longterm.search.search import Search
@@ -145,9 +150,11 @@ def test_a_statement_is_at_least_as_likely_as_the_turn_that_it_rests_on(hand: By
 
 
 def test_what_is_said_close_by_counts_by_how_close_it_is(hand: ByHand) -> None:
-    terms = terms_with_neighbours(hand.store, SPACE, ["t1", "t2", "t3", "t4"])
-    (boiler,) = (term for term in terms["t1"] if term.startswith("boiler"))
-    assert [terms[id].get(boiler, 0.0) for id in terms] == [1.0, 0.5, pytest.approx(1 / 3), 0.0]
+    words = words_with_neighbours(
+        hand.store, SPACE, ["t1", "t2", "t3", "t4"], AskedWords(hand.store, SPACE, "turn", "boiler")
+    )
+    (boiler,) = words["t1"]
+    assert [words[id].get(boiler, 0.0) for id in words] == [1.0, 0.5, pytest.approx(1 / 3), 0.0]
 
 
 @pytest.mark.parametrize("question", ["what is 12.5 % of 3480?", "写一首关于雨的俳句"])

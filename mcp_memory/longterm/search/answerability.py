@@ -25,6 +25,7 @@ vectors of another model) counts as the mean.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -164,10 +165,11 @@ def measure(
     hits, echoes = without_echoes(store, space, question, turns, limit=JUDGED)
     ids = [hit.id for hit in hits]
     atoms = store.read(space, atom_rows.by_ids, [hit.id for hit in statements[:JUDGED]])
-    stated = {atom.id: terms_of(atom.text) for atom in atoms}
+    asked = AskedWords(store, space, "turn", question)
+    stated = {atom.id: dict.fromkeys(asked.in_text(atom.text), 1.0) for atom in atoms}
     totals = store.totals(space, "turn")
-    presence = terms_with_neighbours(store, space, ids)
-    words = question_words(store, space, "turn", question, [*presence.values(), *stated.values()], echoes=echoes)
+    presence = words_with_neighbours(store, space, ids, asked)
+    words = question_words(asked, [*presence.values(), *stated.values()], total=totals.rows, echoes=echoes)
     worth = {word: rarity + COMMON for word, rarity in words.rarity.items()}
     whole = sum(worth.values()) or 1.0
 
@@ -255,7 +257,8 @@ NEIGHBOURS = 2
 _READ = 4_000  # characters of a row
 _FEW = 30  # rows; of fewer it does not follow that a word is common
 TermPresence = Mapping[str, float]
-"""The terms of a row and of the turns around it, with the nearness of each: 1 for a term of the row itself."""
+"""Terms of a row and of the turns around it, with the nearness of each: 1 for a term of the row itself."""
+_APART = re.compile(r"[^a-z]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,35 +271,60 @@ class QuestionWords:
     """Words that no row has."""
 
 
-def question_words(
-    store: Store,
-    space: str,
-    layer: Layer,
-    text: str,
-    rows_terms: Iterable[TermPresence],
-    *,
-    echoes: Sequence[TermPresence] = (),
-) -> QuestionWords:
-    """Look up the words of a question. `rows_terms` are terms of rows found for it, `echoes` those of its repetitions.
+class AskedWords:
+    """The content words of a question, and the rows of a layer that have them."""
 
-    A word without postings occurs in no row, or is so common that the store left it out; in the second case it occurs
-    in `rows_terms`. Echoes do not count as rows.
+    def __init__(self, store: Store, space: str, layer: Layer, question: str) -> None:
+        self.words = content_words(question)
+        self.postings = store.postings(space, layer, self.words, filters=Filters())
+        self._rows = {posting.term: frozenset(posting.rows.tolist()) for posting in self.postings}
+        self._known_since = dict.fromkeys(set(self.words) - self._rows.keys(), math.inf) | {
+            posting.term: int(posting.rows[-1]) for posting in self.postings if posting.documents > len(posting.rows)
+        }
+        """The words whose postings lack older rows, with the oldest row that they have; infinity for none."""
+
+    def in_text(self, text: str) -> frozenset[str]:
+        """Return the words that the first characters of a text have."""
+        return _terms_in(text[:_READ]).intersection(self.words)
+
+    def in_row(self, id: str, text: str) -> frozenset[str]:
+        """Return the words that a row has, by the index; words that its postings may lack are looked for in `text`."""
+        row = int(id[1:])
+        if len(text) > _READ or any(row < since and _may_have(text, word) for word, since in self._known_since.items()):
+            return self.in_text(text)
+        return frozenset(word for word, rows in self._rows.items() if row in rows)
+
+
+def _may_have(text: str, word: str) -> bool:
+    """Return whether an index term can be of a text: False only if both are plain, and it lacks the word's start."""
+    if not (text.isascii() and word.isascii() and word.isalpha()):
+        return True
+    return word[: max(1, len(word) - 2)] in _APART.sub("", text.lower())  # stemmers change the last two letters
+
+
+def question_words(
+    asked: AskedWords, rows_words: Iterable[TermPresence], *, total: int, echoes: Sequence[TermPresence] = ()
+) -> QuestionWords:
+    """Weigh the words of a question in a layer with `total` rows.
+
+    `rows_words` are the words of rows found for it, `echoes` those of its repetitions, which do not count as rows. A
+    word without postings occurs in no row, or is so common that the store left it out; in the second case it occurs in
+    `rows_words`.
     """
-    words = content_words(text)
-    present = {term for terms in rows_terms for term in terms}
-    postings = store.postings(space, layer, words, filters=Filters())
+    present = {word for words in rows_words for word in words}
     rows = {
-        posting.term: max(0, posting.documents - sum(posting.term in echo for echo in echoes)) for posting in postings
+        posting.term: max(0, posting.documents - sum(posting.term in echo for echo in echoes))
+        for posting in asked.postings
     }
-    total = max([_FEW, store.totals(space, layer).rows, *rows.values()])
+    total = max([_FEW, total, *rows.values()])
     return QuestionWords(
         rarity={
             word: 0.0
             if word in present and word not in rows
             else rarity(rows.get(word, 0), total) / math.log(total + 2)
-            for word in words
+            for word in asked.words
         },
-        unknown=frozenset(word for word in words if word not in present and not rows.get(word)),
+        unknown=frozenset(word for word in asked.words if word not in present and not rows.get(word)),
     )
 
 
@@ -309,10 +337,10 @@ def _terms_in(text: str) -> frozenset[str]:
     return frozenset(index_terms(text))
 
 
-def terms_with_neighbours(store: Store, space: str, ids: Sequence[str]) -> dict[str, TermPresence]:
-    """Return the terms of turns; terms of turns one or two places away count one half or one third."""
+def words_with_neighbours(store: Store, space: str, ids: Sequence[str], asked: AskedWords) -> dict[str, TermPresence]:
+    """Return the asked words in turns; words of turns one or two places away count one half or one third."""
     near = store.read(space, turn_rows.context_windows, ids, around=NEIGHBOURS)
-    terms = {turn.id: _terms_in(with_speaker(turn.content[:_READ], turn.name)) for turn in near}
+    words = {turn.id: asked.in_row(turn.id, with_speaker(turn.content, turn.name)) for turn in near}
     turns = {turn.id: turn for turn in near}
     presence: dict[str, TermPresence] = {}
     for turn in (turns[id] for id in ids if id in turns):
@@ -320,7 +348,7 @@ def terms_with_neighbours(store: Store, space: str, ids: Sequence[str]) -> dict[
         for other in near:
             distance = abs(other.position - turn.position)
             if other.session == turn.session and distance <= NEIGHBOURS:
-                for term in terms[other.id]:
-                    nearness[term] = max(nearness.get(term, 0.0), 1 / (1 + distance))
+                for word in words[other.id]:
+                    nearness[word] = max(nearness.get(word, 0.0), 1 / (1 + distance))
         presence[turn.id] = nearness
     return presence

@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from mcp_memory.core.types import Atom, ChangedLine, ResultHit, Turn
 from mcp_memory.language.words import fold
-from mcp_memory.longterm.search.answerability import question_words, terms_of
+from mcp_memory.longterm.search.answerability import AskedWords, question_words, terms_of
 from mcp_memory.longterm.search.search import atom_turns
 from mcp_memory.longterm.verification.trust import quarantined_ids
 from mcp_memory.models.embed.bundled import IDENTITY
@@ -123,7 +123,7 @@ def changed_statements(store: Store, space: str, atoms: Iterable[Atom], turns: I
 def _share_subject(store: Store, space: str, layer: Layer, older: str, newer: str, cosine: float | None) -> bool:
     """Return whether two texts share words that are rare enough; the newer text is in this layer."""
     terms = terms_of(newer)
-    words = question_words(store, space, layer, older, [terms])
+    words = question_words(AskedWords(store, space, layer, older), [terms], total=store.totals(space, layer).rows)
     shared = sum(rarity for word, rarity in words.rarity.items() if word in terms)
     return shared >= (_TELLING_ALONE if cosine is not None and cosine >= _ONE_TOPIC else _TELLING)
 
