@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_memory.core.config import Settings
+from mcp_memory.core.text import with_speaker
 from mcp_memory.core.types import Evidence, NewTurn
 from mcp_memory.longterm.search.answerability import (
     AskedWords,
@@ -155,6 +156,20 @@ def test_what_is_said_close_by_counts_by_how_close_it_is(hand: ByHand) -> None:
     )
     (boiler,) = words["t1"]
     assert [words[id].get(boiler, 0.0) for id in words] == [1.0, 0.5, pytest.approx(1 / 3), 0.0]
+
+
+@pytest.mark.parametrize("common", [1_500, 1])
+def test_the_index_tells_the_words_of_a_turn_also_where_it_has_only_the_newest_rows_of_a_word(
+    hand: ByHand, monkeypatch: pytest.MonkeyPatch, common: int
+) -> None:
+    monkeypatch.setattr("mcp_memory.store.sql.postings.COMMON", common)
+    monkeypatch.setattr("mcp_memory.store.sqlite.index.term_rows.COMMON", common)
+    turns = hand.store.read(SPACE, turn_rows.by_ids, [f"t{number}" for number in range(1, 20)])
+    for question in [turn.content for turn in turns]:
+        asked = AskedWords(hand.store, SPACE, "turn", f"{question} submarine")
+        for turn in turns:
+            text = with_speaker(turn.content, turn.name)
+            assert asked.in_row(turn.id, text) == asked.in_text(text)
 
 
 @pytest.mark.parametrize("question", ["what is 12.5 % of 3480?", "写一首关于雨的俳句"])

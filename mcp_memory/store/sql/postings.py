@@ -117,7 +117,8 @@ def _newest_rows(index: TermRows, terms: Sequence[str]) -> Iterator[Posting]:
     for term, rows in zip(terms, index.rows(terms, passing=True) if terms else (), strict=True):
         if len(rows):
             since = newest - int(rows[-1]) + 1
-            yield Posting(term=term, rows=rows, documents=max(COMMON * newest // max(1, since), COMMON))
+            estimated = COMMON * newest // max(1, since)
+            yield Posting(term=term, rows=rows, documents=max(estimated, COMMON, len(rows) + 1))
 
 
 def _split_by_rows(postings: Sequence[Posting], rows: int, *, at_least: int) -> tuple[list[Posting], list[Posting]]:
