@@ -267,9 +267,9 @@ def review_badge() -> Element:
     return badge("waits for review", "warn")
 
 
-def note(*children: Any, kind: str = "") -> Element:
+def note(*children: Any, kind: str = "", tag: str = "p") -> Element:
     """Return a notice for the reader. Kinds: warn, bad, ok."""
-    return el("p", *children, class_=f"note {kind}".strip(), role="status" if kind else None)
+    return el(tag, *children, class_=f"note {kind}".strip(), role="status" if kind else None)
 
 
 def empty(text: str) -> Element:
@@ -459,7 +459,7 @@ def action(view: View, name: str, text: str, *, needs: Right = "admin", kind: st
 
 def undo_correction(view: View, id: str) -> Element | None:
     """Return the button that undoes the correction `id`; None if the reader lacks the right."""
-    return action(view, "undo_correction", "Undo", id=id, back=f"/{id}")
+    return action(view, "undo_correction", "Undo", key="u", id=id, back=f"/{id}")
 
 
 def kind_choice(kind: StatementKind) -> Element:

@@ -192,7 +192,7 @@ async def show_statement(view: View, id: str, draft: Correction | None = None) -
     elsewhere = {session: title for session, title in titles.items() if first is None or session != first.session}
     fact = next((quote.fact for quote in (atom, *why.replaces) if quote.fact), None)
     facts = drop_repeated(await memory.facts_about(fact.entity)) if fact else []
-    newer = why.replaced_by[:1]
+    newer, before = why.replaced_by[:1], [old for old in why.replaces if old.text != atom.text]
     has_ended = any(map(is_ending, newer))  # with no other statement in its place
     undo = [await undo_button(view, quote, [atom]) for quote in newer]
     title = one_line(remove_hidden(atom.text), _TITLE)
@@ -207,7 +207,11 @@ async def show_statement(view: View, id: str, draft: Correction | None = None) -
             _end_note(atom, newer),
             _acts(view, atom, draft, undo=undo if has_ended else None),
             None if has_ended else _changes("Now", newer, undo),
-            _changes("Before", why.replaces, await undo_button(view, atom, why.replaces)),
+            _changes(
+                "Before",
+                [old for old in why.replaces if old.text != atom.text],
+                await undo_button(view, atom, why.replaces),
+            ),
             ui.section("Based on", *_quotes(atom, evidence, list(turns.values()), elsewhere), id="evidence"),
             _support(why),
             *_history(fact, facts),
