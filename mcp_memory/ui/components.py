@@ -462,6 +462,11 @@ def undo_correction(view: View, id: str) -> Element | None:
     return action(view, "undo_correction", "Undo", key="u", id=id, back=f"/{id}")
 
 
+def forget_link(view: View, id: str) -> Element | None:
+    """Return the link to what would be forgotten with a row; None if the reader lacks the right."""
+    return el("a", "Forget …", href=address("/forget", ids=id), data_key="f") if view.may("admin") else None
+
+
 def kind_choice(kind: StatementKind) -> Element:
     """Return the choice of the kind of a new statement; `kind` is chosen first."""
     return choice("Kind", "kind", KIND_EXPLANATIONS.items(), kind)
