@@ -368,10 +368,11 @@ def count_by_hour(tx: Transaction, *, filters: Filters) -> list[tuple[datetime, 
     return [(from_ms(number * _HOUR_MS), many) for number, many in tx.all(sql, *values)]
 
 
-def list_based_on(tx: Transaction, turn: str) -> list[Atom]:
-    """Return the atoms that a turn is evidence for, including ended atoms."""
-    sql = "SELECT DISTINCT atom FROM evidence WHERE space = :space AND turn = ? ORDER BY atom"
-    return by_ids(tx, [f"a{number}" for number in tx.column(sql, number_of(turn, "t"))])
+def list_based_on(tx: Transaction, *turns: str) -> list[Atom]:
+    """Return the atoms that any of these turns is evidence for, including ended atoms."""
+    numbers = numbers_of(turns, "t")
+    sql = f"SELECT DISTINCT atom FROM evidence WHERE space = :space AND turn IN ({marks(numbers)}) ORDER BY atom"
+    return by_ids(tx, [f"a{number}" for number in tx.column(sql, *numbers)])
 
 
 def facts(tx: Transaction, *, filters: Filters, relation: str | None = None, limit: int = 100) -> list[Fact]:

@@ -121,7 +121,7 @@ async def session(view: View) -> Page:
             return page
         raise
     talk = await view.memory.conversation(name)
-    statements = {turn.id: await view.memory.statements_about(turn.id) for turn in window.turns}
+    statements = await view.memory.statements_about(*(turn.id for turn in window.turns))
     after = None if window.is_last else window.turns[-1].position + 1
     before = max(0, start - _TURNS) if start else None
     return Page(
@@ -205,11 +205,15 @@ async def _read_window(view: View, session: str, start: int) -> _Window:
     return _Window(turns=turns[:many], results=results, is_last=many == len(turns))
 
 
-def _window_rows(window: _Window, statements: Mapping[str, Sequence[Atom]]) -> Iterator[Element]:
+def _window_rows(window: _Window, statements: Sequence[Atom]) -> Iterator[Element]:
     """Yield turns with the statements made from them, and between them the results of the tools called meanwhile."""
+    based: dict[str, list[Atom]] = {}
+    for atom in statements:
+        for turn in {atom.evidence, *(quote.turn for quote in atom.also)}:
+            based.setdefault(turn, []).append(atom)
     for place, turn in enumerate(window.turns):
         yield from _results(window.results.get(place, ()))
-        yield _turn_with_statements(turn, statements[turn.id])
+        yield _turn_with_statements(turn, based.get(turn.id, ()))
     yield from _results(window.results.get(len(window.turns), ()))
 
 

@@ -65,19 +65,12 @@ function send(target) {
   form?.requestSubmit(isButton(target) ? target : [...form.elements].find(isButton));
 }
 
-// After g: the letter of a page of the navigation, or its number.
+// After g, the pages of the navigation show their letters until the next key: a letter, or a number.
 const menu = document.getElementById("menu");
-const GOES = 1_500; // milliseconds after g
-let goes;
-
-function wait() {
-  menu.className = "goes";
-  clearTimeout(goes);
-  goes = setTimeout(() => (menu.className = ""), GOES);
-}
 
 function go(key) {
   menu.className = "";
+  if (!/^[a-z1-9]$/.test(key)) return;
   (menu.querySelector(`[data-go="${key}"]`) ?? menu.querySelectorAll("nav a")[key - 1])?.click();
 }
 
@@ -87,7 +80,7 @@ const keys = {
   j: () => move(1),
   k: () => move(-1),
   "?": () => dialog.showModal(),
-  g: wait,
+  g: () => (menu.className = "goes"),
   Escape: leave,
 };
 
@@ -99,7 +92,7 @@ addEventListener("keydown", (event) => {
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
   const field = event.target.closest?.("input:not([type=checkbox], [type=radio]), textarea, select");
   if (dialog.open || (field && event.key !== "Escape")) return;
-  if (menu.className && /^[a-z1-9]$/.test(event.key)) {
+  if (menu.className) {
     go(event.key);
   } else if (event.key in keys) {
     event.preventDefault();
