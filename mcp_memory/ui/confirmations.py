@@ -78,7 +78,7 @@ async def _contradicts(view: View, id: str, others: Sequence[str]) -> list[Any]:
     for old in await view.memory.statements_by_id(others):
         if old.valid_to is None:
             replace = action(view, "replace", "Replace", needs="write", id=id, old=old.id)
-            said.append(line("This may replace ", link(f"/{old.id}", memory_text(one_line(old.text, _WORDS))), replace))
+            said.append(line("This may replace:", link(f"/{old.id}", memory_text(one_line(old.text, _WORDS))), replace))
     return said
 
 
