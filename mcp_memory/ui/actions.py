@@ -285,15 +285,15 @@ async def _review(call: Call) -> str:
 async def _feedback(call: Call) -> str:
     match call.text("verdict"):
         case "helpful" | "wrong" as verdict:
-            given = await call.memory.give_feedback(call.number("recall"), call.text("target"), verdict)
+            await call.memory.give_feedback(call.number("recall"), call.text("target"), verdict)
         case _:
             raise _not_one_of("verdict", ("helpful", "wrong"))
-    return confirmation_address(call.back("/live"), verdict, given.id, call.number("recall"))
+    return call.back("/live")
 
 
 async def _undo_feedback(call: Call) -> str:
     await call.memory.undo_feedback(call.number("id"))
-    return confirmation_address(call.back("/live"), "unsaid")
+    return call.back("/live")
 
 
 async def _purge(call: Call) -> str:

@@ -27,9 +27,6 @@ _TEXTS = {
     "paused": "Models are paused.",
     "resumed": "Models are asked again.",
     "copied": "A backup was made.",
-    "helpful": "Noted. It comes earlier for questions like this one.",
-    "wrong": "Noted. It comes later for questions like this one; agents that ask exactly this do not get it.",
-    "unsaid": "Undone.",
     "revoked": "The token was revoked. It opens nothing any more.",
 }
 """Messages without ids and numbers."""
@@ -89,8 +86,6 @@ async def _undo(view: View, name: str, values: Sequence[str]) -> Element | None:
             return undo_correction(view, event)
         case (("released" | "kept"), [number, *ids]) if int(number) == len(ids):
             return action(view, "review", "Undo", key="u", ids=" ".join(ids), verdict="waiting", back="/review")
-        case (("helpful" | "wrong"), [id, recall]):
-            return action(view, "undo_feedback", "Undo", key="u", id=id, back=f"/recall/{recall}")
         case _:
             return None
 

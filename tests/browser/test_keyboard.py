@@ -203,10 +203,9 @@ def test_what_an_agent_got_is_said_to_be_wrong_and_that_is_undone(own_ui: Interf
 
     with own_ui.page(f"/recall/{with_memory(own_ui.home, recalled)}") as page:
         press_until(page, "j", ":has([data-key=w])")
-        follow(page, "w")
-        assert "Noted" in page.locator("main .note.ok").inner_text()
-        follow(page, "u")
-        assert "Undone" in page.locator("main .note.ok").inner_text()
+        for key, is_wrong in (("w", True), ("u", False)):
+            follow(page, key)
+            assert ("It comes later for questions" in page.locator("main").inner_text()) is is_wrong
 
 
 def test_forgetting_shows_what_goes_and_is_undone(own_ui: Interface) -> None:

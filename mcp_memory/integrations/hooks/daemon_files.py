@@ -47,7 +47,7 @@ _MAX_CONFIG = 2**20
 _PROVIDER = re.compile(
     r"^PATH$|_(API_KEY|API_BASE|BASE_URL|REGION|ACCESS_KEY(_ID)?|SESSION_TOKEN|CREDENTIALS|PROXY)$", re.IGNORECASE
 )
-"""Variables from which models' libraries take keys and addresses, and in which clients are found that act as a model."""
+"""Variables from which models' libraries take keys and addresses, or that find the client that acts as a model."""
 
 
 @dataclass(frozen=True, slots=True)

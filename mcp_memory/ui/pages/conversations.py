@@ -111,17 +111,17 @@ async def session(view: View) -> Page:
     """
     name, start = view.parts["session"], ui.start_of(view.query)
     try:
-        window = await _read_window(view, name, 0)
-        if start and not window.is_last:
-            window = await _read_window(view, name, start)
-        else:
+        window = await _read_window(view, name, 0 if start < _TURNS else start)
+        if start < _TURNS and window.is_last:
             start = 0  # it fits in one window
+        elif 0 < start < _TURNS:
+            window = await _read_window(view, name, start)
     except NotFound:
         if page := await _tool_session(view, name):
             return page
         raise
     talk = await view.memory.conversation(name)
-    statements = await view.memory.statements_about(*(turn.id for turn in window.turns))
+    statements = await view.memory.statements_about([turn.id for turn in window.turns])
     after = None if window.is_last else window.turns[-1].position + 1
     before = max(0, start - _TURNS) if start else None
     return Page(
@@ -205,15 +205,11 @@ async def _read_window(view: View, session: str, start: int) -> _Window:
     return _Window(turns=turns[:many], results=results, is_last=many == len(turns))
 
 
-def _window_rows(window: _Window, statements: Sequence[Atom]) -> Iterator[Element]:
+def _window_rows(window: _Window, statements: Mapping[str, Sequence[Atom]]) -> Iterator[Element]:
     """Yield turns with the statements made from them, and between them the results of the tools called meanwhile."""
-    based: dict[str, list[Atom]] = {}
-    for atom in statements:
-        for turn in {atom.evidence, *(quote.turn for quote in atom.also)}:
-            based.setdefault(turn, []).append(atom)
     for place, turn in enumerate(window.turns):
         yield from _results(window.results.get(place, ()))
-        yield _turn_with_statements(turn, based.get(turn.id, ()))
+        yield _turn_with_statements(turn, statements[turn.id])
     yield from _results(window.results.get(len(window.turns), ()))
 
 
