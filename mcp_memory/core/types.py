@@ -950,21 +950,24 @@ class DaySavings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActivityEntry:
-    """An event: rows were stored, recalled, corrected, forgotten or restored.
+    """An event: rows were stored, recalled, corrected, reviewed, forgotten or restored.
 
     For recalled, forgotten and restored rows, `text` lists their ids. The `id` of a recall is its number in the log.
     The `session` of a statement is the one whose words it was made of.
     """
 
     at: datetime
-    what: Literal["turn", "statement", "result", "recall", "forgotten", "correction", "uncorrected", "back"]
+    what: Literal[
+        "turn", "statement", "result", "recall",
+        "correction", "ended", "uncorrected", "released", "kept", "forgotten", "back",
+    ]  # fmt: skip
     id: str | None
     session: str | None
     text: str
     client: str | None
     """The program whose log the session comes from, if known."""
     reason: str = ""
-    """Why it was forgotten; of a correction, the ids of the replaced rows."""
+    """Why it was forgotten; of a correction or an end, the ids of the replaced rows; undone, of those true again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

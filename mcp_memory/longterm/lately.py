@@ -131,7 +131,7 @@ def changes_since(context: SearchContext, since: datetime, *, after: str | None 
         context.space, atom_rows.list_replaced, since=since, after=after, limit=_READ_AT_ONCE
     ):
         for old, new in pairs:
-            if digest.is_former(old) and digest.is_fit(new):
+            if digest.is_former(old) and digest.is_fit(new) and old.text != new.text:
                 yield Replaced(old=old, new=new)
         after = pairs[-1][0].id
 

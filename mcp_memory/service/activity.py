@@ -1,4 +1,4 @@
-"""What happened in a memory, in pages, newest first: rows were stored, recalled, corrected, forgotten or restored.
+"""What happened in a memory, in pages, newest first: rows were stored, recalled, corrected, reviewed or forgotten.
 
 Each kind of row is read from its newest number down, as many numbers as a page has entries, and the kinds are merged by
 time. A cursor has for each kind the number below which the next page begins.
@@ -16,12 +16,15 @@ from typing import Any, NamedTuple
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Activity, ActivityEntry
+from mcp_memory.longterm.corrections import is_ending
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.sql import atom_rows, record_rows, tombstone_rows, turn_rows
+from mcp_memory.store.sql import atom_rows, quarantine_rows, record_rows, supersession, tombstone_rows, turn_rows
+from mcp_memory.store.sql.transaction import number_of
 from mcp_memory.store.values import RecallEntry, Tombstone
 
 _CHARS = 200  # characters of a row in an entry
 _KINDS = 5
+_DECISIONS = 1_000  # reviews, the latest
 _CURSOR = re.compile("-".join([r"(\d{1,18})"] * _KINDS), re.ASCII)
 
 Entries = list[tuple[int, ActivityEntry]]
@@ -58,7 +61,7 @@ def activity(
             (row.id, _entry(row.at, "recall", str(row.id), row.session, " ".join(row.ids)))
             for row in recalls(logged or None)
         ],
-        events[max(0, event - 1 - limit) : event - 1][::-1],
+        _with_rows(store, space, events[max(0, event - 1 - limit) : event - 1][::-1]),
     )
     page: list[_Place] = []
     further = [max(1, end - limit) for end in (turns, atoms, results)]
@@ -110,7 +113,7 @@ def _turns(store: Store, space: str, numbers: range) -> Entries:
 
 
 def _atoms(store: Store, space: str, numbers: range) -> Entries:
-    """Return the statements; one that replaced another is a correction. Told statements have no session."""
+    """Return the statements; one that replaced another is a correction, or its end. Told ones have no session."""
     atoms = store.read(space, atom_rows.list_since, numbers.start - 1, limit=len(numbers))
     atoms = [atom for atom in reversed(atoms) if int(atom.id[1:]) in numbers]
     replaced = store.read(space, atom_rows.superseded_by, [atom.id for atom in atoms])
@@ -118,9 +121,10 @@ def _atoms(store: Store, space: str, numbers: range) -> Entries:
     entries: Entries = []
     for atom in atoms:
         older = " ".join(old.id for old in replaced if old.superseded_by == atom.id)
+        what = "statement" if not older else "ended" if is_ending(atom) else "correction"
         turn = said.get(atom.evidence)
         session = turn.session if turn is not None and turn.role != "note" else None
-        entry = _entry(atom.learned_at, "correction" if older else "statement", atom.id, session, atom.text)
+        entry = _entry(atom.learned_at, what, atom.id, session, atom.text)
         entries.append((int(atom.id[1:]), replace(entry, reason=older)))
     return entries
 
@@ -136,11 +140,12 @@ def _results(store: Store, space: str, places: range) -> Entries:
 
 
 def _events(store: Store, space: str) -> list[ActivityEntry]:
-    """Return an entry for each forgetting and for each that was undone, oldest first."""
+    """Return an entry for each review decision, each forgetting, and each that was undone, oldest first."""
     tombstones: Sequence[Tombstone] = store.read(space, tombstone_rows.tombstones)
     restored = [id for row in tombstones if row.undone for id in row.took if id[0] == "t"]
     notes = {turn.id for turn in store.read(space, turn_rows.by_ids, restored) if turn.role == "note"}
-    events: list[ActivityEntry] = []
+    decided = store.read(space, quarantine_rows.list_quarantined, decided=True, limit=_DECISIONS)
+    events = [_entry(row.reviewed_at or row.at, row.verdict, row.id, None, "") for row in decided]
     for row in tombstones:
         entry = ActivityEntry(
             at=row.at,
@@ -155,3 +160,20 @@ def _events(store: Store, space: str) -> list[ActivityEntry]:
         if row.undone_at is not None:
             events.append(replace(entry, at=row.undone_at, what="back", reason=""))
     return sorted(events, key=lambda entry: entry.at)
+
+
+def _with_rows(store: Store, space: str, entries: Entries) -> Entries:
+    """Return these events with the texts of reviewed rows, and the ids of statements that are true again."""
+    reviewed = [entry.id for _, entry in entries if entry.id and entry.what in ("released", "kept")]
+    turns = store.read(space, turn_rows.by_ids, [id for id in reviewed if id[0] == "t"])
+    atoms = store.read(space, atom_rows.by_ids, [id for id in reviewed if id[0] == "a"])
+    texts = {turn.id: turn.content for turn in turns} | {atom.id: atom.text for atom in atoms}
+    whole: Entries = []
+    for number, entry in entries:
+        if entry.what == "uncorrected":
+            again = store.read(space, supersession.named_under, number_of(entry.id or "", "x"))
+            entry = replace(entry, reason=" ".join(f"a{older}" for older in again))
+        elif entry.id in texts:
+            entry = replace(entry, text=one_line(texts[entry.id], _CHARS))
+        whole.append((number, entry))
+    return whole

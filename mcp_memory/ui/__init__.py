@@ -6,6 +6,7 @@
     app          the pages over HTTP, and `mcp-memory ui`           mcp_app     the pages as the MCP App shows them
     sessions     access to the pages                                responses   headers, forms, files, event streams
     static/      style sheet and scripts                            actions     changes made by forms
+    confirmations  what pages say after them
 
 Nothing is decided here: pages call verbs of `Memory` and show the results. Reading and all forms work without
 JavaScript.

@@ -1,113 +1,32 @@
 """Actions that forms run, by name. `run` checks the right, runs the action, and returns the next address or page.
 
-An action calls verbs of `Memory`. It returns the address of the next page, which confirms the action, or a page that is
-shown only once. Tokens, backups and purging are for the owner, whatever the right.
-
-A confirmation is in the address as the name of a message with ids and numbers: `/a43?done=stored.a43.a33` shows "Stored
-as a43. a33 no longer holds." So no link can put any other text onto a page.
+An action calls verbs of `Memory`. It returns the address of the next page, which confirms the action (`confirmations`),
+or a page that is shown only once. Tokens, backups and purging are for the owner, whatever the right.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 from mcp_memory.core.errors import InvalidInput, NotFound, Refused
 from mcp_memory.core.rights import RIGHTS, Right
-from mcp_memory.core.text import one_line, plural, remove_hidden
+from mcp_memory.core.text import one_line, remove_hidden
 from mcp_memory.core.types import Atom, Remembered, StatementKind
 from mcp_memory.ui import times
 from mcp_memory.ui.components import TYPED_HERE, Page, View, link, memory_text, no_item, note, part, section
-from mcp_memory.ui.elements import Element, el
+from mcp_memory.ui.confirmations import confirmation_address
+from mcp_memory.ui.elements import el
 from mcp_memory.ui.sessions import Reader
 
 if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
     from mcp_memory.ui.exports import Exports
     from mcp_memory.ui.pages.item import Correction
-
-
-CONFIRMATION = "done"
-_CONFIRMATION_VALUES = re.compile(r"(?:\.(?:[at][1-9][0-9]{0,17}|[0-9]{1,9})){0,12}")
-_MAX_VALUES = 12
-_TEXTS = {
-    "unpatched": "The patch was undone.",
-    "fold": "Folded.",
-    "unfold": "Unfolded.",
-    "complete": "The task is marked as done.",
-    "switch": "This is the active task now.",
-    "paused": "Models are paused.",
-    "resumed": "Models are asked again.",
-    "copied": "A backup was made.",
-    "revoked": "The token was revoked. It opens nothing any more.",
-}
-"""Messages without ids and numbers."""
-
-
-def confirmation_address(path: str, name: str, *values: str | int) -> str:
-    """Return the address of a page that confirms an action; the values are ids of rows, and numbers."""
-    confirmation = ".".join(map(str, (name, *values[:_MAX_VALUES])))
-    path, mark, place = path.partition("#")
-    return f"{path}{'&' if '?' in path else '?'}{CONFIRMATION}={confirmation}{mark}{place}"
-
-
-def confirmation(parameter: str | None) -> list[Element]:
-    """Return the message that an address names.
-
-    Empty without a parameter, or for an unknown message.
-    """
-    name, dot, rest = (parameter or "").partition(".")
-    if not _CONFIRMATION_VALUES.fullmatch(f"{dot}{rest}"):
-        return []
-    text = _confirmation_text(name, rest.split(".") if rest else [])
-    return [note(text, kind="ok")] if text else []
-
-
-def _confirmation_text(name: str, values: Sequence[str]) -> str:
-    """Return the text of a message; empty for an unknown message or unsuitable values."""
-    match name, values:
-        case "stored", [_, *ended] if all(value[0] == "a" for value in values):
-            return "Stored. What was known before stays in the history." if ended else "Stored."
-        case "known", [_, *_]:
-            return "The memory has this already. Nothing was changed."
-        case "ended", [event] if event[0] == "a":
-            return "It ended. It stays in the history."
-        case "uncorrected", [_, *again] if again:
-            return "Undone: this is true again."
-        case "back", _:
-            return f"Brought back: {_count_kinds(values)}."
-        case "erased", _:
-            return f"Erased for good: {_count_kinds(values)}."
-        case (("forgotten" | "released" | "kept" | "waiting" | "restored"), [number, *_]) if number.isdecimal():
-            return _count_text(name, int(number))
-        case _:
-            return _TEXTS.get(name, "")
-
-
-def _count_text(name: Literal["forgotten", "released", "kept", "waiting", "restored"], number: int) -> str:
-    them = "it" if number == 1 else "them"
-    match name:
-        case "forgotten":
-            return f"{plural(number, 'item was', 'items were')} forgotten. You can bring {them} back."
-        case "released":
-            return f"{plural(number, 'item was', 'items were')} released. Agents may be told of {them} now."
-        case "kept":
-            return f"{plural(number, 'item is', 'items are')} kept out. No agent is told of {them}."
-        case "waiting":
-            return f"{plural(number, 'item waits', 'items wait')} for your decision again."
-        case "restored":
-            return f"Version {number:,} is the current one again."
-
-
-def _count_kinds(values: Sequence[str]) -> str:
-    """Format three numbers, of statements, turns and tool results, as words; numbers that are 0 are left out."""
-    numbers = [int(value) for value in values if value.isdecimal()]
-    nouns = ("statement", "message", "result")
-    return ", ".join(plural(many, noun) for many, noun in zip(numbers, nouns, strict=False) if many) or "nothing"
 
 
 _BLANK = "Nothing was stored: the text was empty. If nothing is true instead, say that it ended."
@@ -119,6 +38,7 @@ PURGE_WORD = "PURGE"
 _PATH = re.compile(r"/(?![/\\])[^\x00-\x20\x7f\\]*")
 _MAX_DAYS = 36_500
 _CANVAS_ACTIONS = ("fold", "unfold", "complete", "switch")
+_CONTRADICTED = 3
 _NOTHING_CHOSEN = "Nothing is chosen. Choose at least one and repeat."
 
 
@@ -209,8 +129,28 @@ def _session(call: Call) -> str | None:
 
 
 def _stored(stored: Remembered) -> str:
-    id, ended = stored.atom.id, [atom.id for atom in stored.replaced]
-    return confirmation_address(f"/{id}", *(("known", id) if stored.duplicate else ("stored", id, *ended)))
+    """Return the address of a new statement, with the statements that it may contradict unless it replaced some."""
+    id = stored.atom.id
+    if stored.duplicate:
+        return confirmation_address(f"/{id}", "known", id)
+    if not stored.replaced and (others := [*stored.contradicting, *stored.unsure]):
+        return confirmation_address(f"/{id}", "contradicts", id, *others[:_CONTRADICTED])
+    return confirmation_address(f"/{id}", "stored", id)
+
+
+async def _replace(call: Call) -> str:
+    """Let a statement replace another: it is stored again, as a correction of that other and of itself."""
+    id, old = call.text("id"), call.text("old")
+    new = await call.memory.atom(id)
+    stored = await call.memory.remember(
+        new.text,
+        kind="promise" if new.label == "promise" else new.kind,
+        supersedes=[old, id],
+        source="user",
+        typed=_is_typed(call),
+        session=_session(call),
+    )
+    return _stored(stored)
 
 
 async def _correct(call: Call, id: str, text: str) -> str | Page:
@@ -315,9 +255,8 @@ async def _forget(call: Call) -> str:
     if not ids:
         raise InvalidInput(_NOTHING_CHOSEN)
     forgotten = await call.memory.forget(ids, reason=call.text("reason"), dry_run=False)
-    return confirmation_address(
-        f"/{forgotten.tombstone}" if forgotten.tombstone else call.back("/"), "forgotten", forgotten.total
-    )
+    path = f"/{forgotten.tombstone}" if forgotten.tombstone else call.back("/")
+    return confirmation_address(path, "forgotten", forgotten.total)
 
 
 async def _undo(call: Call) -> str:
@@ -340,7 +279,7 @@ async def _review(call: Call) -> str:
             done = await call.memory.review(call.ids("ids"), None)
         case _:
             raise _not_one_of("verdict", ("released", "kept", "waiting"))
-    return confirmation_address(call.back("/review"), verdict, len(done))
+    return confirmation_address(call.back("/review"), verdict, len(done), *(row.id for row in done))
 
 
 async def _feedback(call: Call) -> str:
@@ -449,6 +388,7 @@ class _Action:
 
 _ACTIONS = {
     "remember": _Action(_remember, "write"),
+    "replace": _Action(_replace, "write"),
     "end": _Action(_end),
     "undo_correction": _Action(_undo_correction),
     "forget": _Action(_forget),

@@ -52,7 +52,7 @@ from mcp_memory.core.errors import (
 from mcp_memory.core.requests import Request as MeasuredRequest
 from mcp_memory.core.requests import measured
 from mcp_memory.core.secrets.masking import mask
-from mcp_memory.ui import actions
+from mcp_memory.ui import actions, confirmations
 from mcp_memory.ui.components import Page, View, address, link, note
 from mcp_memory.ui.elements import el, tree
 from mcp_memory.ui.exports import Exports
@@ -100,7 +100,7 @@ _WRONG_TOKEN = "That token is wrong, has ended, or opens no space."
 _NOT_PAGES = frozenset(("do", "download", "events", "go"))
 _ONLY_HERE = re.compile(r"/(?:[atx]?\d|r-|forget|do/)")
 """Addresses that mean something else, or nothing, in another space."""
-_OF_A_SPACE = frozenset(("cursor", "start", "from", "char", "check", "for", actions.CONFIRMATION))
+_OF_A_SPACE = frozenset(("cursor", "start", "from", "char", "check", "for", confirmations.PARAMETER))
 """Parameters of addresses, likewise."""
 _SEPARATORS = re.compile(r"[./?=&]")
 
@@ -370,8 +370,9 @@ class Interface:
             case "do", _:
                 raise Rejected(405, _NOT_ALLOWED)
             case _:
-                page = await page_at(visit.address, self._view(visit))
-                done = actions.confirmation(visit.request.query_params.get(actions.CONFIRMATION))
+                view = self._view(visit)
+                page = await page_at(visit.address, view)
+                done = await confirmations.confirmation(visit.request.query_params.get(confirmations.PARAMETER), view)
                 return await self._page(visit, replace(page, body=(*done, *page.body)))
 
     async def _same_page(self, visit: _Visit, space: str) -> str:

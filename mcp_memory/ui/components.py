@@ -123,8 +123,17 @@ def memory_text(text: str, *, class_: str | None = None, tag: str = "span") -> E
     return el(tag, remove_hidden(text), dir="auto", class_=class_)
 
 
-def mark_spans(text: str, spans: Sequence[tuple[int, int]], *, around: int | None = None) -> list[Node]:
-    """Return a text with these spans marked; `around` limits the characters before the first and after the last."""
+def mark_spans(
+    text: str,
+    spans: Sequence[tuple[int, int]],
+    *,
+    around: int | None = None,
+    paths: Mapping[tuple[int, int], str] | None = None,
+) -> list[Node]:
+    """Return a text with these spans marked; `around` limits the characters before the first and after the last.
+
+    Spans with a path in `paths` are links to it instead.
+    """
     spans = sorted((max(0, start), min(len(text), end)) for start, end in spans if start < end)
     first = 0 if around is None or not spans else max(0, spans[0][0] - around)
     last = len(text) if around is None or not spans else min(len(text), spans[-1][1] + around)
@@ -134,10 +143,14 @@ def mark_spans(text: str, spans: Sequence[tuple[int, int]], *, around: int | Non
         if end > place:
             pieces += [
                 remove_hidden(text[place : max(place, start)]),
-                el("mark", remove_hidden(text[max(place, start) : end])),
+                _marked(remove_hidden(text[max(place, start) : end]), (paths or {}).get((start, end))),
             ]
             place = end
     return [*pieces, remove_hidden(text[place:last]), *(["…"] if last < len(text) else [])]
+
+
+def _marked(words: str, path: str | None) -> Element:
+    return el("mark", words) if path is None else link(path, words)
 
 
 def quote_turn(
@@ -254,9 +267,9 @@ def review_badge() -> Element:
     return badge("waits for review", "warn")
 
 
-def note(*children: Any, kind: str = "") -> Element:
+def note(*children: Any, kind: str = "", tag: str = "p") -> Element:
     """Return a notice for the reader. Kinds: warn, bad, ok."""
-    return el("p", *children, class_=f"note {kind}".strip(), role="status" if kind else None)
+    return el(tag, *children, class_=f"note {kind}".strip(), role="status" if kind else None)
 
 
 def empty(text: str) -> Element:
@@ -356,12 +369,14 @@ def entity_links(entities: Iterable[str]) -> Iterator[Element]:
     return (entity_link(name) for name in entities if name != USER)
 
 
-def turn_row(turn: Turn, spans: Sequence[tuple[int, int]] = ()) -> Element:
-    """Return a turn, verbatim."""
+def turn_row(
+    turn: Turn, spans: Sequence[tuple[int, int]] = (), paths: Mapping[tuple[int, int], str] | None = None
+) -> Element:
+    """Return a turn, verbatim, with these spans marked, or links to their `paths`."""
     return el(
         "div",
         line(link(f"/{turn.id}", turn.id, class_="id"), speaker(turn), moment(turn.said_at)),
-        el("div", mark_spans(turn.content, spans), dir="auto", class_="verbatim"),
+        el("div", mark_spans(turn.content, spans, paths=paths), dir="auto", class_="verbatim"),
         class_=f"turn by-{turn.role}",
     )
 
@@ -444,7 +459,12 @@ def action(view: View, name: str, text: str, *, needs: Right = "admin", kind: st
 
 def undo_correction(view: View, id: str) -> Element | None:
     """Return the button that undoes the correction `id`; None if the reader lacks the right."""
-    return action(view, "undo_correction", "Undo", id=id, back=f"/{id}")
+    return action(view, "undo_correction", "Undo", key="u", id=id, back=f"/{id}")
+
+
+def forget_link(view: View, id: str) -> Element | None:
+    """Return the link to what would be forgotten with a row; None if the reader lacks the right."""
+    return el("a", "Forget …", href=address("/forget", ids=id), data_key="f") if view.may("admin") else None
 
 
 def kind_choice(kind: StatementKind) -> Element:

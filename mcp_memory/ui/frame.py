@@ -28,6 +28,8 @@ PLACES = (
     ("home", "Upkeep", "/home"),
 )
 """The navigation: what `Page.here` calls an entry, its text and its address."""
+_LETTERS = {"map": "o", "tasks": "k"}
+"""The letters that lead to entries after the key g; other entries have their initial."""
 _GROUP_STARTS = frozenset(("live", "review"))
 _ICONS = {
     "today": "M2.5 4h11v9.5h-11zM2.5 7h11M5.5 2.5v3M10.5 2.5v3",
@@ -48,16 +50,17 @@ _KEYS = (
     ("j", "next row of a list"),
     ("k", "previous row"),
     ("Enter", "open what the row is about"),
-    ("e", "open the evidence of a statement"),
-    ("c", "correct a statement"),
+    ("e", "open the evidence of a statement, or the message itself"),
+    ("c x f", "correct a statement, say that it ended, forget it"),
+    ("u", "undo what was just done, or what the row is about"),
+    ("h w", "on what an agent got: helpful, wrong here"),
+    ("r q", "on what waits for review: release, keep out"),
     ("Ctrl Enter", "send the form"),
-    ("g", "then the initial or the number of a page: go to it"),
-    ("r q", "on Review: release, keep out"),
-    ("u", "on Upkeep: bring back what was forgotten"),
+    ("g", "then the letter that appears beside a page, or its number: go to it"),
     ("n p", "in a result: next and previous hit"),
     ("+ - 0", "on the map: closer, farther, all"),
     ("?", "show these keys"),
-    ("Esc", "leave a field, close this"),
+    ("Esc", "leave a field, close a form or this"),
 )
 _DOCUMENT = """<!doctype html>
 <html lang="en">
@@ -115,7 +118,8 @@ def _navigation(here: str) -> Element:
 
 def _navigation_entry(name: str, text: str, path: str, *, is_here: bool) -> Element:
     icon = el("svg", el("path", d=_ICONS[name]), viewBox="0 0 16 16", width=16, height=16, aria_hidden="true")
-    entry = el("a", icon, text, href=path, aria_current="page" if is_here else None)
+    letter = _LETTERS.get(name, text[0].lower())
+    entry = el("a", icon, text, href=path, aria_current="page" if is_here else None, data_go=letter)
     return el("li", entry, class_="group" if name in _GROUP_STARTS else None)
 
 

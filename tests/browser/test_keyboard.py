@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -88,6 +89,35 @@ def test_e_and_c_lead_from_a_row_to_the_evidence_and_the_correction_and_the_row_
             page.wait_for_function("text => document.activeElement.innerText === text", arg=row)
 
 
+def test_e_on_a_message_that_was_found_leads_to_it(ui: Interface) -> None:
+    with ui.page("/search?q=night+boat&in=turn") as page:
+        page.keyboard.press("j")
+        follow(page, "e")
+        assert re.search(r"/t\d+#evidence$", page.url)
+
+
+def test_j_begins_with_the_first_line_of_a_page(ui: Interface) -> None:
+    with ui.page("/memory") as page:
+        page.keyboard.press("j")
+        assert page.evaluate("document.activeElement === document.querySelector('main .prose li')")
+        follow(page)
+        assert re.search(r"/a\d+$", page.url)
+
+
+def test_after_g_every_page_of_the_navigation_shows_its_letter(ui: Interface) -> None:
+    letters = "link => getComputedStyle(link, '::after').content.replaceAll('\"', '')"
+    with ui.page("/") as page:
+        shown = f"[...document.querySelectorAll('#menu nav a')].map({letters})"
+        assert set(page.evaluate(shown)) == {"none"}
+        page.keyboard.press("g")
+        assert len(set(page.evaluate(shown)) - {"none"}) == page.locator("#menu nav a").count()
+        follow(page, "o")
+        assert ui.address(page.url) == "/map"
+        page.keyboard.press("g")
+        follow(page, "k")
+        assert ui.address(page.url) == "/tasks"
+
+
 def test_g_goes_to_the_pages_and_the_footer_opens_the_list_of_keys(ui: Interface) -> None:
     with ui.page("/") as page:
         for key, path in (("p", "/people"), ("2", "/memory"), ("r", "/review")):
@@ -108,10 +138,7 @@ def test_ctrl_enter_sends_the_form(ui: Interface) -> None:
 
 
 def test_a_wrong_statement_is_corrected(own_ui: Interface) -> None:
-    async def current(memory: Memory) -> str:
-        return next(atom.id for atom in await memory.atoms() if atom.text.startswith("Tamsin swims"))
-
-    with own_ui.page(f"/{with_memory(own_ui.home, current)}") as page:
+    with own_ui.page(f"/{with_memory(own_ui.home, current('Tamsin swims'))}") as page:
         old = page.locator("main h1").inner_text()
         press_until(page, "Tab", "#correct > summary")
         page.keyboard.press("Enter")
@@ -122,6 +149,63 @@ def test_a_wrong_statement_is_corrected(own_ui: Interface) -> None:
         follow(page)
         assert page.locator("main h1").inner_text() == "Tamsin drinks coffee again."
         assert old in page.locator("main").inner_text()
+
+
+def current(text: str) -> Callable[[Memory], Awaitable[str]]:
+    """Return what finds the id of a statement by the begin of its text."""
+
+    async def find(memory: Memory) -> str:
+        return next(atom.id for atom in await memory.atoms() if atom.text.startswith(text))
+
+    return find
+
+
+def test_a_correction_is_sent_and_undone_without_leaving_the_letters(own_ui: Interface) -> None:
+    with own_ui.page(f"/{with_memory(own_ui.home, current('Tamsin swims'))}") as page:
+        old = page.locator("main h1").inner_text()
+        page.keyboard.press("c")
+        page.wait_for_function("document.activeElement.matches('#correct textarea')")
+        page.keyboard.press("Control+a")
+        page.keyboard.type("Tamsin drinks coffee again.")
+        follow(page, "Control+Enter")
+        assert old in page.locator("main .note.ok").inner_text()
+        follow(page, "u")
+        assert page.locator("main h1").inner_text() == old
+        assert "Undone" in page.locator("main .note.ok").inner_text()
+
+
+def test_escape_closes_the_form_of_a_correction_and_cancel_follows_save(ui: Interface) -> None:
+    with ui.page(f"/{with_memory(ui.home, current('Tamsin has a runner'))}") as page:
+        for key, field in (("c", "#correct textarea"), ("x", "#ended input[type=date]")):
+            page.keyboard.press(key)
+            page.wait_for_function("field => document.activeElement.matches(field)", arg=field)
+            tab_to(page, "Save", "button")
+            page.keyboard.press("Tab")
+            assert page.evaluate("document.activeElement.textContent") == "Cancel"
+            page.keyboard.press("Escape")
+            assert page.locator(".acts > [open]").count() == 0
+            assert page.evaluate("document.activeElement.matches('.acts summary')")
+
+
+def test_f_leads_to_forgetting_where_ctrl_enter_forgets_and_u_brings_back(own_ui: Interface) -> None:
+    with own_ui.page("/a7") as page:
+        said = page.locator("main h1").inner_text()
+        follow(page, "f")
+        follow(page, "Control+Enter")
+        assert with_memory(own_ui.home, Memory.tombstones)[-1].ids == ["a7"]
+        follow(page, "u")
+        assert page.locator("main h1").inner_text() == said
+
+
+def test_what_an_agent_got_is_said_to_be_wrong_and_that_is_undone(own_ui: Interface) -> None:
+    async def recalled(memory: Memory) -> int:
+        return next(entry.id for entry in await memory.recalls() if entry.words and entry.ids[0][0] in "at")
+
+    with own_ui.page(f"/recall/{with_memory(own_ui.home, recalled)}") as page:
+        press_until(page, "j", ":has([data-key=w])")
+        for key, is_wrong in (("w", True), ("u", False)):
+            follow(page, key)
+            assert ("It comes later for questions" in page.locator("main").inner_text()) is is_wrong
 
 
 def test_forgetting_shows_what_goes_and_is_undone(own_ui: Interface) -> None:

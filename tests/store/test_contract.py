@@ -797,6 +797,16 @@ def test_a_step_is_a_record_and_a_canvas_together(store: Store) -> None:
     assert store.read("me", canvas_rows.active_canvas, "s") == canvas(text="flowchart TD\n    x\n", version=2)
 
 
+def test_records_are_listed_from_a_time_on_and_before_another(store: Store) -> None:
+    for number in range(3):
+        step = replace(record(f"001-N{number}"), timestamp=NOW + timedelta(seconds=number))
+        store.write("me", record_rows.commit_step, record=step, canvas=canvas(), expected=number)
+    after = store.read("me", record_rows.list_records, session="s", since=NOW + timedelta(seconds=1))
+    before = store.read("me", record_rows.list_records, session="s", until=NOW + timedelta(seconds=2))
+    assert [one.node_id for one in after] == ["001-N1", "001-N2"]
+    assert [one.node_id for one in before] == ["001-N0", "001-N1"]
+
+
 def test_the_files_of_a_step_are_a_line_and_a_drawing(embedded: EmbeddedStore) -> None:
     embedded.write("me", record_rows.commit_step, record=record(), canvas=canvas(), expected=0)
     step = record("001-N2", tool_call="bash pwd")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import zip_longest
 
 import pytest
 from anyio import to_thread
@@ -12,6 +14,7 @@ from mcp_memory.core.types import NewTurn
 from mcp_memory.service.memory import Memory
 from mcp_memory.store.sql import turn_rows
 from mcp_memory.store.values import FollowedLog, Imported
+from mcp_memory.ui.components import Page
 from mcp_memory.ui.elements import text_of
 from tests.ui.holding import at, stated
 from tests.ui.shown import elements, links, text
@@ -23,10 +26,10 @@ async def said(memory: Memory, session: str, *texts: str) -> None:
     await memory.record_turns([NewTurn(role="user", content=one) for one in texts], session=session)
 
 
-async def stored(memory: Memory, session: str, *texts: str) -> None:
-    """Store turns that nothing looks into first."""
+async def stored(memory: Memory, session: str, *texts: str, times: Sequence[datetime | None] = ()) -> None:
+    """Store turns that nothing looks into first, said at these times."""
     store = memory._parts.store  # pyright: ignore[reportPrivateUsage]
-    new = [NewTurn(role="user", content=one) for one in texts]
+    new = [NewTurn(role="user", content=one, said_at=at) for one, at in zip_longest(texts, times)]
     await to_thread.run_sync(lambda: store.write("default", turn_rows.append, session, turn_rows.prepare(new), now=NOW))
 
 
@@ -140,6 +143,41 @@ async def test_a_session_that_is_not_there_and_a_start_that_is_no_number_are_ref
 async def test_a_session_of_which_only_results_were_kept_shows_these(memory: Memory) -> None:
     done = await memory.offload_tool_result("run", "a\n" * 900, task="Look", step="Read", session="tools")
     assert f"/{done.ref}" in links(await at(memory, "/session/tools"))
+
+
+async def test_results_of_tools_stand_between_the_messages_at_their_time(memory: Memory) -> None:
+    now, hour = memory.now(), timedelta(hours=1)
+    await stored(memory, "s", "Look at it.", "It is fixed.", times=[now - hour, now + hour])
+    kept = [
+        await memory.offload_tool_result(f"run {name}", f"{name}\n" * 900, task="Look", step="Read", session="s")
+        for name in ("first", "second", "third", "fourth", "fifth")
+    ]
+    shown = await at(memory, "/session/s")
+    rows = [one for one in elements(shown) if one.tag == "li" and "tabindex" in one.attributes]
+    of_tools = links(Page(title="", body=(rows[1],)))
+    assert ["Look at it." in text_of(rows[0]), "It is fixed." in text_of(rows[2]), len(rows)] == [True, True, 3]
+    assert [of_tools[:3], of_tools[3:]] == [[f"/{one.ref}" for one in kept[:3]], ["/001"]]
+    assert "900 lines" in text_of(rows[1])
+    assert "and 2 more results" in text_of(rows[1])
+
+
+async def test_a_result_stands_in_the_window_of_the_messages_around_it(memory: Memory) -> None:
+    times = [memory.now() + timedelta(hours=number - 120) for number in range(220)]
+    await stored(memory, "s", *("Hello." for _ in times), times=times)
+    done = await memory.offload_tool_result("run", "a\n" * 900, task="Look", step="Read", session="s")
+    windows = [links(await at(memory, f"/session/s?start={start}")) for start in (0, 100, 200)]
+    assert [f"/{done.ref}" in window for window in windows] == [False, True, False]
+
+
+async def test_a_statement_in_the_words_of_a_message_is_a_link_in_it_and_another_is_below(maya: Memory) -> None:
+    await stated(maya, "I keep bees in Porto.", session="bees", said_at=NOW)
+    verbatim = await at(maya, "/session/bees")
+    assert text(verbatim).count("I keep bees in Porto.") == 1
+    assert links(verbatim)[-1] == "/a3"
+    (first,) = await maya.turns(["t1"])
+    reworded = await at(maya, f"/session/{first.session}")
+    assert "I live in Lisbon by the river" in text(reworded)
+    assert "made from it:Maya lives in Lisbon." in text(reworded)
 
 
 async def test_imports_name_whole_paths_only_to_the_owner(memory: Memory) -> None:

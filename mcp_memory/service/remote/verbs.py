@@ -198,6 +198,8 @@ def records(
     session: str | None = None,
     ref: str | None = None,
     tool_call_id: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
     start: int = 0,
     limit: int = 100,
 ) -> list[Record]: ...

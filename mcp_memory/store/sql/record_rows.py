@@ -106,12 +106,14 @@ def list_records(
     session: str | None = None,
     ref: str | None = None,
     tool_call_id: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
     start: int = 0,
     limit: int = 100,
 ) -> list[Record]:
     """Return records in the order in which they were made; records of forgotten results are without their words.
 
-    `node` is `003-N4`, or `003` for a whole canvas. A negative limit returns all records.
+    `node` is `003-N4`, or `003` for a whole canvas; `until` is exclusive. A negative limit returns all records.
     """
     conditions, values = ["1 = 1"], list[Value]()
     if node is not None:
@@ -128,6 +130,10 @@ def list_records(
     if session is not None:
         conditions.append("r.session = ?")
         values.append(tx.session(session))
+    for comparison, at in ((">=", since), ("<", until)):
+        if at is not None:
+            conditions.append(f"unixepoch(r.timestamp, 'subsec') * 1000 {comparison} ?")
+            values.append(to_ms(at))
     which = f"{' AND '.join(conditions)} ORDER BY r.id LIMIT ? OFFSET ?"
     rows = row_codec.read(tx, Record, which, *values, limit if limit >= 0 else 2**62, start)
     return [_without_words(record) if record.forgotten else record for record in map(_record, rows)]

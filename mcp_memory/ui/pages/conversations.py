@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line, plural, remove_hidden
-from mcp_memory.core.types import Atom, Conversation, Turn
+from mcp_memory.core.types import Atom, Conversation, Record, Turn
+from mcp_memory.language.when.annotate import ADDITION
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, el
 from mcp_memory.ui.pages.canvas import record_row
+from mcp_memory.ui.pages.item import is_retired
 
 if TYPE_CHECKING:
     from mcp_memory.store.values import FollowedLog, Imported
@@ -26,8 +28,11 @@ _FIRST_LINE = 160  # characters
 _NOTHING = "Nothing has been recorded in this space yet."
 _TURNS = 100
 _RECORDS = 50
+_RESULTS, _TOGETHER = 1_000, 3  # tool results of a window, and those that are listed between two messages
+_CALL, _OUTPUT = 100, 60  # characters
 _CHARS = 30_000  # characters of a window, so that its page stays small
 _OF_A_TURN = 4_000
+_ROW = 300  # a tool result counts as so many characters
 _IMPORTS = 20
 
 
@@ -100,26 +105,24 @@ def _by_month(talks: Sequence[Conversation]) -> list[Element]:
 
 
 async def session(view: View) -> Page:
-    """Show the turns of a session, each with the statements made from it; of a long session, a window from `start`.
+    """Show the turns of a session with their statements and tool results; of a long session, a window from `start`.
 
     A session without turns is shown with its tool results. Raises NotFound if it has neither.
     """
     name, start = view.parts["session"], ui.start_of(view.query)
-    begin = 0 if start < _TURNS else start
     try:
-        turns = await view.memory.session_turns(name, start=begin, limit=start - begin + _TURNS + 1)
+        window = await _read_window(view, name, 0 if start < _TURNS else start)
+        if start < _TURNS and window.is_last:
+            start = 0  # it fits in one window
+        elif 0 < start < _TURNS:
+            window = await _read_window(view, name, start)
     except NotFound:
         if page := await _tool_session(view, name):
             return page
         raise
-    if begin < start:
-        if len(list(_window(turns[:_TURNS]))) == len(turns):
-            start = 0  # it fits in one window
-        turns = [turn for turn in turns if turn.position >= start]
-    shown = list(_window(turns[:_TURNS]))
     talk = await view.memory.conversation(name)
-    statements = await view.memory.statements_about([turn.id for turn in shown])
-    after = shown[-1].position + 1 if len(turns) > len(shown) else None
+    statements = await view.memory.statements_about([turn.id for turn in window.turns])
+    after = None if window.is_last else window.turns[-1].position + 1
     before = max(0, start - _TURNS) if start else None
     return Page(
         title=_title(talk.title if talk and talk.title else name),
@@ -127,8 +130,8 @@ async def session(view: View) -> Page:
         body=ui.body(
             _head(talk) if talk else None,
             _window_link(name, "← Earlier messages", before),
-            ui.rows((_turn_with_statements(turn, statements[turn.id]) for turn in shown), ordered=True)
-            if shown
+            ui.rows(_window_rows(window, statements), ordered=True)
+            if window.turns
             else ui.empty("This conversation has no messages from here on."),
             _window_link(name, "Later messages →", after),
         ),
@@ -170,28 +173,87 @@ def _head(talk: Conversation) -> Element:
     )
 
 
-def _window(turns: Sequence[Turn]) -> Iterator[Turn]:
-    """Yield turns up to the size of a page, and at least the first."""
-    room = _CHARS
-    for turn in turns:
-        length = min(len(turn.content), _OF_A_TURN)
-        if room < _CHARS and length > room:
-            return
-        room -= length
-        yield turn
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Window:
+    """Turns of a session, and by their places the results of the tools called before them, and after the last."""
+
+    turns: Sequence[Turn]
+    results: Mapping[int, Sequence[Record]]
+    is_last: bool
+
+
+async def _read_window(view: View, session: str, start: int) -> _Window:
+    """Read turns from `start` up to the size of a page, and at least one. Raises NotFound for an unknown session."""
+    turns = await view.memory.session_turns(session, start=start, limit=_TURNS + 1)
+    records = await view.memory.records(
+        session=session,
+        since=turns[0].said_at if start and turns else None,
+        until=turns[-1].said_at if len(turns) > _TURNS else None,
+        limit=_RESULTS,
+    )
+    results: dict[int, list[Record]] = {}
+    for record in records:
+        place = next((place for place, turn in enumerate(turns) if record.timestamp < turn.said_at), len(turns))
+        if not record.forgotten:
+            results.setdefault(place, []).append(record)
+    room, many = _CHARS, 0
+    for turn in turns[:_TURNS]:
+        room -= min(len(turn.content), _OF_A_TURN) + _ROW * len(results.get(many, ())[:_TOGETHER])
+        if many and room < 0:
+            break
+        many += 1
+    return _Window(turns=turns[:many], results=results, is_last=many == len(turns))
+
+
+def _window_rows(window: _Window, statements: Mapping[str, Sequence[Atom]]) -> Iterator[Element]:
+    """Yield turns with the statements made from them, and between them the results of the tools called meanwhile."""
+    for place, turn in enumerate(window.turns):
+        yield from _results(window.results.get(place, ()))
+        yield _turn_with_statements(turn, statements[turn.id])
+    yield from _results(window.results.get(len(window.turns), ()))
+
+
+def _results(records: Sequence[Record]) -> Iterator[Element]:
+    """Yield the tool calls between two turns in a row, each a line that leads to its result; nothing without any."""
+    if not records:
+        return
+    more = records[_TOGETHER:]
+    yield el(
+        "div",
+        map(_result, records[:_TOGETHER]),
+        ui.line(ui.link(f"/{more[0].node_id.partition('-')[0]}", f"and {plural(len(more), 'more result')}"))
+        if more
+        else None,
+    )
+
+
+def _result(record: Record) -> Element:
+    call = ui.link(f"/{record.ref}", ui.memory_text(one_line(record.tool_call, _CALL), tag="code"))
+    output = ui.memory_text(one_line(record.summary, _OUTPUT)) if record.summary else None
+    return ui.line(el("span", "▸ ", call), output)
 
 
 def _turn_with_statements(turn: Turn, statements: Sequence[Atom]) -> Element:
+    """Return a turn with the statements made from it: as links in its words, or below it if their words differ."""
     whole = len(turn.content) <= _OF_A_TURN
     shown = turn if whole else replace(turn, content=turn.content[:_OF_A_TURN] + "…")
-    made = (ui.line(ui.link(f"/{atom.id}", ui.memory_text(atom.text))) for atom in statements)
+    current = [atom for atom in statements if not is_retired(atom)]
+    same = {atom.span: f"/{atom.id}" for atom in current if _is_verbatim(atom, shown)}
+    others = [atom for atom in current if f"/{atom.id}" not in same.values()]
+    made = (ui.line(ui.link(f"/{atom.id}", ui.memory_text(atom.text))) for atom in others)
     return el(
         "div",
-        ui.turn_row(shown),
+        ui.turn_row(shown, list(same), same),
         None if whole else el("p", ui.link(f"/{turn.id}", "This message goes on: read all of it")),
-        [el("small", f"Statement{'s' if len(statements) > 1 else ''} made from it:"), *made] if statements else None,
+        [el("small", f"Statement{'s' if len(others) > 1 else ''} made from it:"), *made] if others else None,
         id=turn.id,
     )
+
+
+def _is_verbatim(atom: Atom, turn: Turn) -> bool:
+    """Return whether a statement has the words of the turn that it is based on, apart from added dates."""
+    quote = turn.content[slice(*atom.span)] if atom.evidence == turn.id else ""
+    return ADDITION.sub("", atom.text).split() == ADDITION.sub("", quote).split()
 
 
 # --- imports ----------------------------------------------------------------------------------------

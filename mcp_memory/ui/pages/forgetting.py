@@ -75,7 +75,7 @@ async def forgotten_item(view: View, id: str, tombstone: Tombstone) -> Page:
         return Page(title="Forgotten", here="home", body=ui.body(when, el("p", "It was erased for good.")))
     along = f" {plural(others, 'other item')}, forgotten with it, would come back too." if others else ""
     back = el("p", f"It can be brought back until it is erased for good.{along}")
-    undo = ui.action(view, "undo", "Bring it back", kind="main", tombstone=tombstone.id, back=f"/{id}")
+    undo = ui.action(view, "undo", "Bring it back", kind="main", key="u", tombstone=tombstone.id, back=f"/{id}")
     body = ui.body(when, back, undo, await forgotten_words(view, tombstone.id))
     return Page(title="Forgotten", here="home", body=body)
 
@@ -92,7 +92,8 @@ async def forgotten_words(view: View, tombstone: str) -> Element | None:
 
 def _undo(view: View, tombstone: Tombstone) -> Element | None:
     """Return the button that restores the items and opens the first of them."""
-    return ui.action(view, "undo", "Bring back", kind="main", tombstone=tombstone.id, back=f"/{tombstone.ids[0]}")
+    back = f"/{tombstone.ids[0]}"
+    return ui.action(view, "undo", "Bring back", kind="main", key="u", tombstone=tombstone.id, back=back)
 
 
 def _similar_turns(turns: Sequence[Turn]) -> Iterator[Element]:

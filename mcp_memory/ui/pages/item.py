@@ -79,12 +79,12 @@ def _correction(view: View, atom: Atom, draft: Correction | None) -> Element | N
             ),
             ui.line(_choose_when("never", "It was wrong all along", given.is_never)),
         ),
-        el("button", "Save", class_="main"),
+        _save_or_cancel(atom),
         needs="write",
         supersedes=atom.id if atom.valid_to is None else "",
         back=f"/{atom.id}",
     )  # fmt: skip
-    return _act("Correct", form, id="correct", is_open=draft is not None)
+    return _act("Correct", form, id="correct", key="c", is_open=draft is not None)
 
 
 def _choose_when(value: str, label: str, is_chosen: bool) -> Element:
@@ -100,16 +100,19 @@ def _ending(view: View, atom: Atom) -> Element | None:
         ui.line(el("label", "It ended on ", el("input", type="date", name="on", value=today.isoformat(),
                                                min=ui.day_of(atom.valid_from).isoformat(), max=today.isoformat()))),
         el("p", "Agents are told that it is over. It stays in the history, and you can undo this."),
-        el("button", "Save", class_="main"),
+        _save_or_cancel(atom),
         id=atom.id,
         back=f"/{atom.id}",
     )  # fmt: skip
-    return _act("It ended", form)
+    return _act("It ended", form, id="ended", key="x")
 
 
-def _act(name: str, form: Element | None, *, id: str | None = None, is_open: bool = False) -> Element | None:
-    summary = el("summary", el("span", name), el("span", "Cancel"))
-    return form and el("details", summary, form, id=id, open=is_open, name="act")
+def _save_or_cancel(atom: Atom) -> Element:
+    return ui.line(el("button", "Save", class_="main"), ui.link(f"/{atom.id}", "Cancel"))
+
+
+def _act(name: str, form: Element | None, *, id: str, key: str, is_open: bool = False) -> Element | None:
+    return form and el("details", el("summary", name, data_key=key), form, id=id, open=is_open, name="act")
 
 
 def _acts(view: View, atom: Atom, draft: Correction | None, *, undo: Any) -> Element | None:
@@ -122,7 +125,7 @@ def _acts(view: View, atom: Atom, draft: Correction | None, *, undo: Any) -> Ele
         _correction(view, atom, draft) if is_open or draft else None,
         _ending(view, atom) if is_open else None,
         *(undo or ()),
-        _forget_link(view, atom.id),
+        ui.forget_link(view, atom.id),
     ]
     return el("div", acts, class_="acts") if any(acts) else None
 
@@ -192,7 +195,7 @@ async def show_statement(view: View, id: str, draft: Correction | None = None) -
     elsewhere = {session: title for session, title in titles.items() if first is None or session != first.session}
     fact = next((quote.fact for quote in (atom, *why.replaces) if quote.fact), None)
     facts = drop_repeated(await memory.facts_about(fact.entity)) if fact else []
-    newer = why.replaced_by[:1]
+    newer, before = why.replaced_by[:1], [old for old in why.replaces if old.text != atom.text]
     has_ended = any(map(is_ending, newer))  # with no other statement in its place
     undo = [await undo_button(view, quote, [atom]) for quote in newer]
     title = one_line(remove_hidden(atom.text), _TITLE)
@@ -207,7 +210,7 @@ async def show_statement(view: View, id: str, draft: Correction | None = None) -
             _end_note(atom, newer),
             _acts(view, atom, draft, undo=undo if has_ended else None),
             None if has_ended else _changes("Now", newer, undo),
-            _changes("Before", why.replaces, await undo_button(view, atom, why.replaces)),
+            _changes("Before", before, await undo_button(view, atom, why.replaces)),
             ui.section("Based on", *_quotes(atom, evidence, list(turns.values()), elsewhere), id="evidence"),
             _support(why),
             *_history(fact, facts),
@@ -264,8 +267,8 @@ def _doubt_note(view: View, id: str, reasons: Sequence[str], *, note: str) -> It
     if reasons:
         yield ui.note(note, " ", " ".join(WHY.get(reason, reason) for reason in reasons), kind="warn")
         buttons = [
-            ui.action(view, "review", "Release", ids=id, verdict="released", back=f"/{id}"),
-            ui.action(view, "review", "Keep out", ids=id, verdict="kept", back=f"/{id}"),
+            ui.action(view, "review", "Release", key="r", ids=id, verdict="released", back=f"/{id}"),
+            ui.action(view, "review", "Keep out", key="q", ids=id, verdict="kept", back=f"/{id}"),
         ]
         if any(buttons):
             yield ui.line(buttons)
@@ -410,10 +413,6 @@ def _history_end(fact: Fact) -> Element | str | None:
     return None if was_never_true(fact) else ui.moment(fact.valid_to, day=True)
 
 
-def _forget_link(view: View, id: str) -> Element | None:
-    return ui.link("/forget", "Forget …", ids=id) if view.may("admin") else None
-
-
 # --- a turn -----------------------------------------------------------------------------------------
 async def turn(view: View) -> Page:
     """Show a turn between its neighbours, and the statements based on it. Raises NotFound for an unknown id."""
@@ -451,7 +450,7 @@ async def turn(view: View) -> Page:
             await feedback_part(view, id),
             *_cites(await memory.cites(id)),
             _turn_facts(shown, is_intact=await memory.is_intact(id)),
-            el("div", forget, class_="acts") if (forget := _forget_link(view, id)) else None,
+            el("div", forget, class_="acts") if (forget := ui.forget_link(view, id)) else None,
         ),
     )
 

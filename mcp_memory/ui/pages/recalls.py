@@ -278,7 +278,8 @@ def _given_row(
 def _buttons(view: View, entry: RecallEntry, id: str) -> Iterator[Element | None]:
     for verdict, words in _SAID.items():
         back = f"/recall/{entry.id}#{id}"
-        yield ui.action(view, "feedback", words, recall=entry.id, target=id, verdict=verdict, back=back)
+        key = verdict[0]
+        yield ui.action(view, "feedback", words, key=key, recall=entry.id, target=id, verdict=verdict, back=back)
 
 
 def _said_badge(said: Feedback) -> Element:
@@ -286,7 +287,7 @@ def _said_badge(said: Feedback) -> Element:
 
 
 def _undo(view: View, said: Feedback, back: str) -> Element | None:
-    return ui.action(view, "undo_feedback", "Undo", id=said.id, back=back)
+    return ui.action(view, "undo_feedback", "Undo", key="u", id=said.id, back=back)
 
 
 def _latest(given: Iterable[Feedback]) -> dict[str, Feedback]:

@@ -137,8 +137,10 @@ def _waiting_item(view: View, item: _Item) -> Iterator[Node | None]:
     yield from _evidence(item)
     for verdict, name, key, effect in _CHOICES:
         yield _choice(_decision_button(view, row, verdict, name, key=key), effect)
-    forget = ui.link("/forget", "Forget …", ids=row.id) if view.may("admin") else None
-    yield _choice(forget, "It leaves every search and page. You can bring it back until it is erased for good.")
+    yield _choice(
+        ui.forget_link(view, row.id),
+        "It leaves every search and page. You can bring it back until it is erased for good.",
+    )
 
 
 def _choice(button: Element | None, effect: str) -> Element | None:
@@ -154,7 +156,7 @@ def _decided_item(view: View, item: _Item) -> list[Element | None]:
     row = item.row
     verdict = ui.badge("released", "ok") if row.verdict == "released" else ui.badge("kept out", "warn")
     when = ui.moment(row.reviewed_at) if row.reviewed_at else None
-    undo = _decision_button(view, row, "waiting", "Undo")
+    undo = _decision_button(view, row, "waiting", "Undo", key="u")
     return [_text(item), ui.line(verdict, when, *_head(item), undo)]
 
 

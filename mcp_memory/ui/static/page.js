@@ -12,74 +12,93 @@ if (/^#[\w-]{72}$/.test(location.hash)) history.replaceState(null, "", location.
 tellZone(`${base.slice(0, base.lastIndexOf("/"))}/`);
 
 // A form that was opened in the place of what it changes has the focus.
-main.addEventListener("toggle", (event) => event.target.open && event.target.querySelector("textarea")?.focus(), true);
+const FIELD = ".acts :is(textarea, [type=date])";
+main.addEventListener("toggle", (event) => event.target.open && event.target.querySelector(FIELD)?.focus(), true);
 
 // --- keys ---
 
-const ROW = "[data-rows] > *";
-const rows = () => [...main.querySelectorAll(ROW)].filter((row) => row.checkVisibility?.() ?? true);
+const ROW = "[data-rows] > *, .prose li";
+const isShown = (node) => node.checkVisibility?.() ?? true;
+const rows = () => [...main.querySelectorAll(ROW)].filter(isShown);
 const rowWithFocus = () => document.activeElement?.closest(ROW);
+
+function focusRow(row, how) {
+  row?.setAttribute("tabindex", -1);
+  row?.focus(how);
+}
 
 function move(step) {
   const all = rows();
   const at = all.indexOf(rowWithFocus());
-  all[at < 0 && step < 0 ? all.length - 1 : Math.min(all.length - 1, Math.max(0, at + step))]?.focus();
+  focusRow(all[at < 0 && step < 0 ? all.length - 1 : Math.min(all.length - 1, Math.max(0, at + step))]);
 }
 
-// Presses what has a key of its own: in the row with the focus, else on the page where only one has it. `e` leads to
-// evidence, `c` to a correction.
+// Where keys lead from a row about a statement or a message.
+const WAYS = { e: "/*#evidence", c: "/*#correct", x: "/*#ended", f: "/forget?ids=*" };
+
+// Presses what has a key of its own: in the row with the focus, else in a notice, else on the page where only one has it.
 function press(key) {
   const row = rowWithFocus();
   const own = key === "e" ? ".quote a[href]" : `[data-key="${key}"]`;
-  const part = { e: "#evidence", c: "#correct" }[key];
-  const links = part && row ? [...row.querySelectorAll("a[href]")] : [];
-  const statement = links.find((link) => /\/a\d+$/.test(link.pathname));
+  const paths = [...(row?.querySelectorAll("a[href]") ?? [])].map((link) => `${link.pathname} `).join("");
+  const id = /\/(a\d+) /.exec(paths) ?? /\/(t\d+) /.exec(paths);
   const all = main.querySelectorAll(own);
   const chosen = row?.querySelector(own);
   if (chosen) chosen.click();
-  else if (statement) location.assign(statement.pathname + part);
-  else if (key === "e" || all.length === 1) all[0]?.click();
-  else open(part);
+  else if (id && key in WAYS) location.assign(base + WAYS[key].replace("*", id[1]));
+  else (main.querySelector(`.note ${own}`) ?? (key === "e" || all.length === 1 ? all[0] : null))?.click();
 }
 
-const open = (part) => main.querySelector(`details${part}`)?.setAttribute("open", "");
+// Leaves a field, and closes the form that was opened in the place of what it changes.
+function leave() {
+  document.activeElement?.blur();
+  const act = main.querySelector(".acts > [open]");
+  act?.removeAttribute("open");
+  act?.firstElementChild.focus();
+}
 
-// After g: the first letter of a page of the navigation, or its number.
+// Sends the form with the focus, or else the only one of the page.
+function send(target) {
+  const all = [...main.querySelectorAll("form[method=post]:not(.inline)")].filter(isShown);
+  const form = target.form ?? target.closest("form") ?? (all.length === 1 ? all[0] : null);
+  const isButton = (part) => part.type === "submit";
+  form?.requestSubmit(isButton(target) ? target : [...form.elements].find(isButton));
+}
+
+// After g, the pages of the navigation show their letters until the next key: a letter, or a number.
+const menu = document.getElementById("menu");
+
 function go(key) {
-  const places = [...document.querySelectorAll("#menu nav a")];
-  const place = places[key - 1] ?? places.find((link) => link.textContent.trim().toLowerCase().startsWith(key));
-  place?.click();
+  menu.className = "";
+  if (!/^[a-z1-9]$/.test(key)) return;
+  (menu.querySelector(`[data-go="${key}"]`) ?? menu.querySelectorAll("nav a")[key - 1])?.click();
 }
 
-const GOES = 1_500; // milliseconds after g
-let goes = 0;
 const keys = {
   __proto__: null,
   "/": () => (search.focus(), search.select()),
   j: () => move(1),
   k: () => move(-1),
   "?": () => dialog.showModal(),
-  g: () => (goes = Date.now()),
-  Escape: () => document.activeElement?.blur(),
+  g: () => (menu.className = "goes"),
+  Escape: leave,
 };
 
 addEventListener("keydown", (event) => {
-  if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !event.defaultPrevented && event.target.form) {
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !event.defaultPrevented && !event.target.href) {
     event.preventDefault();
-    event.target.form.requestSubmit();
+    send(event.target);
   }
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
   const field = event.target.closest?.("input:not([type=checkbox], [type=radio]), textarea, select");
   if (dialog.open || (field && event.key !== "Escape")) return;
-  const own = event.target.matches?.(ROW);
-  if (Date.now() - goes < GOES && /^[a-z1-9]$/.test(event.key)) {
-    goes = 0;
+  if (menu.className) {
     go(event.key);
   } else if (event.key in keys) {
     event.preventDefault();
     keys[event.key]();
-  } else if (event.key === "Enter" && own) {
-    event.target.querySelector("a[href]")?.click();
+  } else if (event.key === "Enter" && event.target.matches?.(ROW)) {
+    event.target.querySelector("a[href], summary")?.click();
   } else if (/^[a-z]$/.test(event.key)) {
     press(event.key);
   }
@@ -94,8 +113,8 @@ main.addEventListener("focusin", () => {
   const row = rows().indexOf(rowWithFocus());
   if (row >= 0) history.replaceState({ row }, "");
 });
-if (/^#[a-z]+$/.test(location.hash)) open(location.hash);
-else rows()[history.state?.row]?.focus({ preventScroll: true });
+if (/^#[a-z]+$/.test(location.hash)) main.querySelector(`details${location.hash}`)?.setAttribute("open", "");
+else focusRow(rows()[history.state?.row], { preventScroll: true });
 
 // --- changes ---
 
