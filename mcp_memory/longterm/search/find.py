@@ -31,7 +31,8 @@ from mcp_memory.longterm.persona import body as persona_body
 from mcp_memory.longterm.scenes import readable_scenes
 from mcp_memory.longterm.search.answerability import Judgement, judge
 from mcp_memory.longterm.search.changed import COMPARED, newer_first, with_changed_lines
-from mcp_memory.longterm.search.literals import VERBATIM, places_in, share_in
+from mcp_memory.longterm.search.literals import VERBATIM, share_in
+from mcp_memory.longterm.search.marks import marks
 from mcp_memory.longterm.search.pages import (
     MAX_SHOWN,
     Embed,
@@ -515,7 +516,7 @@ class _Finder:
             id=row.id,
             layer=row.layer,
             text=excerpt,
-            marks=self._marks(excerpt),
+            marks=marks(excerpt, self._words, self.question.literals),
             title=title,
             kind=kind,
             said_by=said_by,
@@ -535,20 +536,6 @@ class _Finder:
         if len(text) <= WIDTH:
             return text
         return snippet(text, WIDTH, matches(text, self._words))[0]
-
-    def _marks(self, text: str) -> list[tuple[int, int]]:
-        """Return the places of the query's literals and words in order, words extended to their ends."""
-        places = places_in(text, self.question.literals)
-        for match in matches(text, self._words):
-            end = match.end
-            while match.term.isascii() and end < len(text) and text[end].isalnum():
-                end += 1
-            places.append((match.start, end))
-        marks: list[tuple[int, int]] = []
-        for start, end in sorted(places, key=lambda place: (place[0], -place[1])):
-            if not marks or start >= marks[-1][1]:
-                marks.append((start, end))
-        return marks
 
 
 def _names(name: str, asked: str) -> bool:
