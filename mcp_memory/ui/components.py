@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
@@ -123,21 +124,30 @@ def memory_text(text: str, *, class_: str | None = None, tag: str = "span") -> E
     return el(tag, remove_hidden(text), dir="auto", class_=class_)
 
 
-def mark_spans(text: str, spans: Sequence[tuple[int, int]], *, around: int | None = None) -> list[Node]:
-    """Return a text with these spans marked; `around` limits the characters before the first and after the last."""
-    spans = sorted((max(0, start), min(len(text), end)) for start, end in spans if start < end)
-    first = 0 if around is None or not spans else max(0, spans[0][0] - around)
-    last = len(text) if around is None or not spans else min(len(text), spans[-1][1] + around)
-    pieces: list[Node] = ["…"] if first else []
-    place = first
-    for start, end in spans:
-        if end > place:
-            pieces += [
-                remove_hidden(text[place : max(place, start)]),
-                el("mark", remove_hidden(text[max(place, start) : end])),
-            ]
-            place = end
-    return [*pieces, remove_hidden(text[place:last]), *(["…"] if last < len(text) else [])]
+def mark_spans(
+    text: str, spans: Sequence[tuple[int, int]], *, source: Sequence[tuple[int, int]] = (), around: int | None = None
+) -> list[Node]:
+    """Return a text with these spans marked, which are places of searched words; spans of `source`, from which
+    statements were learned, are marked in a quieter way. `around` limits the characters before the first span and
+    after the last.
+    """
+    looks = {
+        look: [(max(0, start), min(len(text), end)) for start, end in several if start < end]
+        for look, several in (("", spans), ("source", source))
+    }
+    ends = sorted(end for several in looks.values() for span in several for end in span)
+    first = 0 if around is None or not ends else max(0, ends[0] - around)
+    last = len(text) if around is None or not ends else min(len(text), ends[-1] + around)
+
+    def look_of(piece: tuple[int, int]) -> str | None:
+        return next((look for look in looks if any(start <= piece[0] < end for start, end in looks[look])), None)
+
+    nodes: list[Node] = ["…"] if first else []
+    for look, pieces in groupby(pairwise(sorted({first, *(end for end in ends if first < end < last), last})), look_of):
+        several = list(pieces)
+        shown = remove_hidden(text[several[0][0] : several[-1][1]])
+        nodes.append(shown if look is None else el("mark", shown, class_=look or None))
+    return [*nodes, "…"] if last < len(text) else nodes
 
 
 def quote_turn(
@@ -157,16 +167,19 @@ def quote_turn(
     where = [" · ", conversation_link(turn, title)] if title else None
     return el(
         "figure",
-        el("blockquote", mark_spans(turn.content, spans, around=around), dir="auto"),
+        el("blockquote", mark_spans(turn.content, (), source=spans, around=around), dir="auto"),
         el("figcaption", speaker(turn), " · ", to_turn, where),
         class_="quote",
     )
 
 
-def conversation_link(turn: Turn, title: str) -> Element:
-    """Return a link to the turn in its conversation; of a long one, the page begins a little before the turn."""
+def conversation_link(turn: Turn, title: str, *, q: str | None = None) -> Element:
+    """Return a link to the turn in its conversation; of a long one, the page begins a little before the turn.
+
+    The page marks the words of `q`.
+    """
     start = max(0, turn.position - TURNS_AROUND)
-    return link(f"/session/{part(turn.session)}#{turn.id}", memory_text(title), start=start or None)
+    return link(f"/session/{part(turn.session)}#{turn.id}", memory_text(title), start=start or None, q=q)
 
 
 def relation_words(relation: str) -> str:
@@ -356,12 +369,12 @@ def entity_links(entities: Iterable[str]) -> Iterator[Element]:
     return (entity_link(name) for name in entities if name != USER)
 
 
-def turn_row(turn: Turn, spans: Sequence[tuple[int, int]] = ()) -> Element:
-    """Return a turn, verbatim."""
+def turn_row(turn: Turn, spans: Sequence[tuple[int, int]] = (), *, source: Sequence[tuple[int, int]] = ()) -> Element:
+    """Return a turn, verbatim, with spans marked as in `mark_spans`."""
     return el(
         "div",
         line(link(f"/{turn.id}", turn.id, class_="id"), speaker(turn), moment(turn.said_at)),
-        el("div", mark_spans(turn.content, spans), dir="auto", class_="verbatim"),
+        el("div", mark_spans(turn.content, spans, source=source), dir="auto", class_="verbatim"),
         class_=f"turn by-{turn.role}",
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import PurePath
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line, plural, remove_hidden
 from mcp_memory.core.types import Atom, Conversation, Turn
+from mcp_memory.longterm.search.marks import marks_of
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, el
@@ -102,7 +103,8 @@ def _by_month(talks: Sequence[Conversation]) -> list[Element]:
 async def session(view: View) -> Page:
     """Show the turns of a session, each with the statements made from it; of a long session, a window from `start`.
 
-    A session without turns is shown with its tool results. Raises NotFound if it has neither.
+    `q` is a search whose words are marked. A session without turns is shown with its tool results. Raises NotFound if
+    it has neither.
     """
     name, start = view.parts["session"], ui.start_of(view.query)
     try:
@@ -120,16 +122,18 @@ async def session(view: View) -> Page:
     statements = {turn.id: await view.memory.statements_about(turn.id) for turn in shown}
     after = shown[-1].position + 1 if len(turns) > len(shown) else None
     before = max(0, start - _TURNS) if start else None
+    q = view.query.get("q", "")
+    marks = marks_of(q)
     return Page(
         title=_title(talk.title if talk and talk.title else name),
         here="conversations",
         body=ui.body(
             _head(talk) if talk else None,
-            _window_link(name, "← Earlier messages", before),
-            ui.rows((_turn_with_statements(turn, statements[turn.id]) for turn in shown), ordered=True)
+            _window_link(name, "← Earlier messages", before, q),
+            ui.rows((_turn_with_statements(turn, statements[turn.id], marks) for turn in shown), ordered=True)
             if shown
             else ui.empty("This conversation has no messages from here on."),
-            _window_link(name, "Later messages →", after),
+            _window_link(name, "Later messages →", after, q),
         ),
     )
 
@@ -149,11 +153,11 @@ async def _tool_session(view: View, name: str) -> Page | None:
     return Page(title=title, here="conversations", body=body) if records else None
 
 
-def _window_link(session: str, text: str, start: int | None) -> Element | None:
+def _window_link(session: str, text: str, start: int | None, q: str) -> Element | None:
     """Return the link to another window of a session; None if `start` is None."""
     if start is None:
         return None
-    return el("p", ui.link(f"/session/{ui.part(session)}", text, start=start or None), class_="pager")
+    return el("p", ui.link(f"/session/{ui.part(session)}", text, start=start or None, q=q), class_="pager")
 
 
 # --- a session ---------------------------------------------------------------------------------------
@@ -180,13 +184,15 @@ def _window(turns: Sequence[Turn]) -> Iterator[Turn]:
         yield turn
 
 
-def _turn_with_statements(turn: Turn, statements: Sequence[Atom]) -> Element:
+def _turn_with_statements(
+    turn: Turn, statements: Sequence[Atom], marks: Callable[[str], Sequence[tuple[int, int]]]
+) -> Element:
     whole = len(turn.content) <= _OF_A_TURN
     shown = turn if whole else replace(turn, content=turn.content[:_OF_A_TURN] + "…")
     made = (ui.line(ui.link(f"/{atom.id}", ui.memory_text(atom.text))) for atom in statements)
     return el(
         "div",
-        ui.turn_row(shown),
+        ui.turn_row(shown, marks(shown.content)),
         None if whole else el("p", ui.link(f"/{turn.id}", "This message goes on: read all of it")),
         [el("small", f"Statement{'s' if len(statements) > 1 else ''} made from it:"), *made] if statements else None,
         id=turn.id,
