@@ -368,10 +368,17 @@ def count_by_hour(tx: Transaction, *, filters: Filters) -> list[tuple[datetime, 
     return [(from_ms(number * _HOUR_MS), many) for number, many in tx.all(sql, *values)]
 
 
-def list_based_on(tx: Transaction, turn: str) -> list[Atom]:
-    """Return the atoms that a turn is evidence for, including ended atoms."""
-    sql = "SELECT DISTINCT atom FROM evidence WHERE space = :space AND turn = ? ORDER BY atom"
-    return by_ids(tx, [f"a{number}" for number in tx.column(sql, number_of(turn, "t"))])
+def based_on(tx: Transaction, turns: Iterable[str]) -> dict[str, list[Atom]]:
+    """Map each of these turns to the atoms that it is evidence for, including ended atoms, oldest first."""
+    numbers = {number_of(turn, "t"): turn for turn in turns}
+    sql = "SELECT DISTINCT turn, atom FROM evidence WHERE space = :space AND turn IN ({}) ORDER BY atom"
+    pairs = tx.among(sql, numbers)
+    atoms = {atom.id: atom for atom in by_ids(tx, [f"a{number}" for _, number in pairs])}
+    based: dict[str, list[Atom]] = {turn: [] for turn in numbers.values()}
+    for turn, number in pairs:
+        if atom := atoms.get(f"a{number}"):
+            based[numbers[turn]].append(atom)
+    return based
 
 
 def facts(tx: Transaction, *, filters: Filters, relation: str | None = None, limit: int = 100) -> list[Fact]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line, plural, remove_hidden
 from mcp_memory.core.types import Atom, Conversation, Turn
-from mcp_memory.longterm.search.marks import marks_of
+from mcp_memory.longterm.search.marking import marks_of
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, el
@@ -107,19 +107,20 @@ async def session(view: View) -> Page:
     it has neither.
     """
     name, start = view.parts["session"], ui.start_of(view.query)
+    begin = 0 if start < _TURNS else start
     try:
-        turns = await view.memory.session_turns(name, limit=_TURNS + 1)
-        if start and len(list(_window(turns[:_TURNS]))) == len(turns):
-            start = 0  # it fits in one window
-        if start:
-            turns = await view.memory.session_turns(name, start=start, limit=_TURNS + 1)
+        turns = await view.memory.session_turns(name, start=begin, limit=start - begin + _TURNS + 1)
     except NotFound:
         if page := await _tool_session(view, name):
             return page
         raise
+    if begin < start:
+        if len(list(_window(turns[:_TURNS]))) == len(turns):
+            start = 0  # it fits in one window
+        turns = [turn for turn in turns if turn.position >= start]
     shown = list(_window(turns[:_TURNS]))
     talk = await view.memory.conversation(name)
-    statements = {turn.id: await view.memory.statements_about(turn.id) for turn in shown}
+    statements = await view.memory.statements_about([turn.id for turn in shown])
     after = shown[-1].position + 1 if len(turns) > len(shown) else None
     before = max(0, start - _TURNS) if start else None
     q = view.query.get("q", "")

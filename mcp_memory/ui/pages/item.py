@@ -24,7 +24,7 @@ from mcp_memory.core.types import (
 )
 from mcp_memory.longterm.corrections import is_ending
 from mcp_memory.longterm.names import USER
-from mcp_memory.longterm.search.marks import marks_of
+from mcp_memory.longterm.search.marking import marks_of
 from mcp_memory.longterm.statements import MAX_CHARS
 from mcp_memory.store.citations import address as at_lines
 from mcp_memory.store.values import READ_BY_A_MODEL, STATED_AGAIN
@@ -425,7 +425,7 @@ async def turn(view: View) -> Page:
     shown = next(iter(await memory.turns([id])), None)
     if shown is None:
         raise ui.no_item(id)
-    atoms = await memory.statements_about(id)
+    atoms = (await memory.statements_about([id]))[id]
     known = [atom for atom in atoms if not is_retired(atom)][:_MAX_STATEMENTS]
     chosen = next((atom for atom in atoms if atom.id == view.query.get("for")), None)
     around = 0 if shown.role == "note" else ui.TURNS_AROUND  # a note is in no conversation

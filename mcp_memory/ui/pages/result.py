@@ -27,7 +27,7 @@ import anyio.to_thread
 from mcp_memory.core.errors import Damaged
 from mcp_memory.core.text import decode_text, one_line, plural, remove_hidden
 from mcp_memory.core.types import MaskedPlace, Ref, Why
-from mcp_memory.longterm.search.marks import marks_of
+from mcp_memory.longterm.search.marking import marks_of
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, Node, el
