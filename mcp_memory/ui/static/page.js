@@ -78,6 +78,9 @@ addEventListener("keydown", (event) => {
   } else if (event.key in keys) {
     event.preventDefault();
     keys[event.key]();
+  } else if (own && /^Arrow(Up|Down)$/.test(event.key)) {
+    event.preventDefault();
+    move(event.key === "ArrowDown" ? 1 : -1);
   } else if (event.key === "Enter" && own) {
     event.target.querySelector("a[href]")?.click();
   } else if (/^[a-z]$/.test(event.key)) {
@@ -95,7 +98,7 @@ main.addEventListener("focusin", () => {
   if (row >= 0) history.replaceState({ row }, "");
 });
 if (/^#[a-z]+$/.test(location.hash)) open(location.hash);
-else rows()[history.state?.row]?.focus({ preventScroll: true });
+else rows()[history.state?.row ?? (here === "/search" ? 0 : -1)]?.focus({ preventScroll: true }); // the first hit
 
 // --- changes ---
 
