@@ -193,7 +193,9 @@ async def test_an_answer_that_repeats_what_was_corrected_later_names_the_correct
         ("assistant", "The dentist in the Kerkstraat, opposite the bakery."),
     ]
     async with open_memory(home=home, read_sentences=True) as memory:
-        await memory.record_turns([NewTurn(role=cast("Role", role), content=text) for role, text in said], session="talk")
+        await memory.record_turns(
+            [NewTurn(role=cast("Role", role), content=text) for role, text in said], session="talk"
+        )
         with anyio.fail_after(20):
             while not (found := [atom for atom in await memory.atoms() if "dentist" in atom.text]):
                 await memory.memory_search("dentist")  # waits for the sentences
