@@ -109,7 +109,7 @@ def _slider(drawn: Map, first: date, today: date, day: date) -> Element | None:
         _bars(drawn, least, last),
         field,
         el("input", type="date", name="on", min=first.isoformat(), max=today.isoformat(), value=day.isoformat(),
-           aria_label="Date"),
+           required=True, aria_label="Date"),
         *ui.hidden({"was": day.isoformat()}),
         el("button", "Show"),
         ui.link("/map", "Back to today") if day != today else None,

@@ -1,13 +1,13 @@
 // Draws all spots of /map.json instead of the largest, and lets the reader zoom, pan and move through time. Positions,
-// radii and colours are the server's; radii are those of the day once the slider is at rest.
+// radii and colours are the server's.
 
 import { build } from "./build.js";
 import { ask, base, main, rebase } from "./page.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const LABEL = 12.5, LARGE = 11, NEW_DAYS = 7; // as in pictures/map.py
-const MOST_LABELS = 60;
-const SIDES = [[0, 1], [0, -1], [1, 0], [-1, 0], [1, -1], [-1, -1], [1, 1], [-1, 1]]; // of a spot, for its label
+const MOST_LABELS = 60, TRIED = 240; // spots tried for a label
+const SIDES = [[0, 1], [0, -1], [1, 0], [-1, 0], [1, -1], [-1, -1], [1, 1], [-1, 1]]; // where it may be
 const EPOCH = 719163; // the ordinal of 1 January 1970
 const TABBED = 150; // spots; the others are reached by the pointer, and in the table
 const CLOSEST = 24; // times
@@ -30,16 +30,13 @@ async function start(figure) {
   if (data && figure.isConnected) draw(figure, data);
 }
 
-async function load() {
-  const answer = await fetch(`${base}/map.json${location.search}`);
-  return answer.ok && answer.json();
-}
+const load = () => fetch(`${base}/map.json${location.search}`).then((answer) => answer.ok && answer.json());
 
 function draw(figure, { box: [left, top, width, height], spots, lines }) {
   const frame = figure.querySelector(".picture");
   const svg = frame.querySelector("svg");
   const slider = main.querySelector("[name=day]");
-  const [date, was] = main.querySelectorAll("[name=on], [name=was]");
+  const date = main.querySelector("[name=on]");
   const paths = [1, 2, 3].map((wide) => make("path", { class: `w${wide}` }));
   const lit = make("path", { class: "lit" });
   const labels = make("g", { class: "labels", "aria-hidden": "true" });
@@ -54,7 +51,7 @@ function draw(figure, { box: [left, top, width, height], spots, lines }) {
     return { href, node, shape, text, x, y, colour, topic, begun, until, drawn: radius, beside: [] };
   });
   const byAddress = new Map(all.map((spot) => [spot.href, spot]));
-  const largest = [...all];
+  let largest; // the oldest of equals first
   weigh(spots);
   for (const { node } of largest.slice(TABBED)) node.setAttribute("tabindex", "-1");
   for (const line of lines) for (const end of [line[0], line[1]]) all[end].beside.push(line);
@@ -67,14 +64,13 @@ function draw(figure, { box: [left, top, width, height], spots, lines }) {
   const first = Math.min(...spots.map((spot) => spot[9]));
   let day, marked, scale, clock, waits, touches;
 
-  // Takes over how many statements mention each spot.
   function weigh(spots) {
     spots.forEach(([name, , , about, , , radius], at) => {
-      all[at].node.firstChild.textContent = `${name}: ${about}`;
-      all[at].radius = radius;
-      all[at].text.classList.toggle("large", radius > LARGE);
+      const { node, text } = Object.assign(all[at], { radius });
+      node.firstChild.textContent = `${name}: ${about}`;
+      text.classList.toggle("large", radius > LARGE);
     });
-    largest.sort((a, b) => b.radius - a.radius || all.indexOf(a) - all.indexOf(b)); // the oldest of equals first
+    largest = [...all].sort((a, b) => b.radius - a.radius);
   }
 
   // --- time ---
@@ -97,27 +93,25 @@ function draw(figure, { box: [left, top, width, height], spots, lines }) {
     for (const row of main.querySelectorAll("#names tbody tr")) {
       row.hidden = !(byAddress.get(row.querySelector("a").pathname)?.isOn ?? true);
     }
-    if (slider) date.value = was.value = new Date((day - EPOCH) * 864e5).toISOString().slice(0, 10);
+    if (slider) date.value = new Date((day - EPOCH) * 864e5).toISOString().slice(0, 10);
     mark(null);
     showLabels();
   }
 
   function chooseDate() {
-    if (!date.value || !date.validity.valid) return;
-    const chosen = Date.parse(date.value) / 864e5 + EPOCH;
-    slider.value = chosen;
-    showDay(chosen);
+    if (!date.checkValidity()) return;
+    showDay((slider.value = Date.parse(date.value) / 864e5 + EPOCH));
     follow();
   }
 
-  // Gets the words around the picture, and the sizes in it, as of the day.
+  // Gets words and sizes as of the day.
   async function follow() {
     const address = day < slider.max ? `?day=${day}` : location.pathname;
     history.replaceState(null, "", address);
     const [answer, data] = await Promise.all([ask(), load()]);
     const page = answer.ok && build(["div", {}, (await answer.json()).body]);
     if (!page || !location.href.endsWith(address)) return;
-    if (data?.spots?.length === all.length) weigh(data.spots), settle();
+    if (data.spots?.length === all.length) weigh(data.spots), settle();
     rebase(page);
     for (const part of [".lead", "#names"]) main.querySelector(part).replaceWith(page.querySelector(part));
   }
@@ -145,18 +139,18 @@ function draw(figure, { box: [left, top, width, height], spots, lines }) {
     const centre = { x: left + at.x * width, y: top + at.y * height };
     const isSeen = ({ x, y, isOn }) => isOn && Math.abs(x - centre.x) < half.x && Math.abs(y - centre.y) < half.y;
     const seen = [...new Set([...first, ...largest])].filter(isSeen);
-    const taken = seen.slice(0, MOST_LABELS).map(({ x, y, drawn }) => [x, y, drawn, drawn]); // half widths and heights
+    const taken = seen.slice(0, MOST_LABELS).map(({ x, y, drawn }) => [x, y, drawn, drawn]);
     const chosen = new Set();
-    for (const spot of seen) {
+    for (const spot of seen.slice(0, TRIED)) {
       if (chosen.size >= MOST_LABELS) break;
       spot.wide ??= measure.measureText(spot.text.textContent).width / 2 + 3;
       const wide = spot.wide / scale;
       const edge = half.x - wide;
       for (const [right, down] of SIDES) {
-        const beside = spot.x + right * (wide + (down ? 0 : spot.drawn));
+        const beside = spot.x + right * (wide + (down ? 0 : 1.01 * spot.drawn));
         const x = right ? beside : within(centre.x - edge, beside, centre.x + edge);
-        const y = spot.y + down * (spot.drawn + high);
-        const isFree = ([a, b, w, h]) => Math.abs(x - a) >= wide + w || Math.abs(y - b) >= high + h || (a === spot.x && b === spot.y);
+        const y = spot.y + down * (1.01 * spot.drawn + high);
+        const isFree = ([a, b, w, h]) => Math.abs(x - a) >= wide + w || Math.abs(y - b) >= high + h;
         if (Math.abs(x - centre.x) > edge || !taken.every(isFree)) continue;
         taken.push([x, y, wide, high]);
         chosen.add(spot);

@@ -58,6 +58,8 @@ const keys = {
   "/": () => (search.focus(), search.select()),
   j: () => move(1),
   k: () => move(-1),
+  ArrowDown: () => move(1),
+  ArrowUp: () => move(-1),
   "?": () => dialog.showModal(),
   g: () => (goes = Date.now()),
   Escape: () => document.activeElement?.blur(),
@@ -75,12 +77,9 @@ addEventListener("keydown", (event) => {
   if (Date.now() - goes < GOES && /^[a-z1-9]$/.test(event.key)) {
     goes = 0;
     go(event.key);
-  } else if (event.key in keys) {
+  } else if (event.key in keys && (own || !event.key.startsWith("Arrow"))) {
     event.preventDefault();
     keys[event.key]();
-  } else if (own && /^Arrow(Up|Down)$/.test(event.key)) {
-    event.preventDefault();
-    move(event.key === "ArrowDown" ? 1 : -1);
   } else if (event.key === "Enter" && own) {
     event.target.querySelector("a[href]")?.click();
   } else if (/^[a-z]$/.test(event.key)) {
@@ -98,7 +97,7 @@ main.addEventListener("focusin", () => {
   if (row >= 0) history.replaceState({ row }, "");
 });
 if (/^#[a-z]+$/.test(location.hash)) open(location.hash);
-else rows()[history.state?.row ?? (here === "/search" ? 0 : -1)]?.focus({ preventScroll: true }); // the first hit
+else rows()[history.state?.row ?? (here === "/search" ? 0 : -1)]?.focus({ preventScroll: true });
 
 // --- changes ---
 
