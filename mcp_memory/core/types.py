@@ -226,6 +226,8 @@ class MemoryMap:
     total: int
     related: list[tuple[str, int]] = field(default_factory=list[tuple[str, int]])
     """Of the map of one entity: those that share current statements with it, and how many, most first; at most 40."""
+    then: list[MapNode] = field(default_factory=list[MapNode])
+    """As of another time, if one was asked for: those of the nodes that had statements then, as they were."""
 
 
 EntityOrder = Literal["statements", "last", "name"]

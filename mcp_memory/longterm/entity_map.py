@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from mcp_memory.core.types import MapLink, MapNode, MemoryMap, Scene
@@ -16,7 +17,7 @@ from mcp_memory.longterm.scenes import stored_scenes
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sql import atom_rows, entity_rows
 from mcp_memory.store.sql.entity_rows import OPEN
-from mcp_memory.store.sql.transaction import from_ms, numbers_of
+from mcp_memory.store.sql.transaction import from_ms, numbers_of, to_ms
 
 if TYPE_CHECKING:
     import numpy as np
@@ -55,11 +56,14 @@ class _Counts:
     """The last end; that of keys without past statements means nothing."""
 
 
-def entity_map(store: Store, space: str, *, about: str | None = None, limit: int) -> MemoryMap:
+def entity_map(
+    store: Store, space: str, *, about: str | None = None, as_of: datetime | None = None, limit: int
+) -> MemoryMap:
     """Return the nodes with the most statements, at most `limit`, and the links with the most statements.
 
     `about` is the main name of an entity; then only this entity and those that share current statements with it are
-    returned, and topics with statements about any of them.
+    returned, and topics with statements about any of them. With `as_of`, `then` has the nodes as they were at that
+    time.
     """
     import numpy as np
 
@@ -84,12 +88,21 @@ def entity_map(store: Store, space: str, *, about: str | None = None, limit: int
     shown = [*entities, *topics]
     links = _links(mentions, np.array(shown, np.int64))
     strongest = np.lexsort((links.keys, -links.current - links.past))[: _LINKS * limit]
-    places = {node: place for place, node in enumerate(nodes)}
+
+    def nodes_of(counts: _Counts) -> list[MapNode]:
+        places = {node: place for place, node in enumerate(counts.keys.tolist())}
+        return [
+            *(_node(names[entity], None, counts, places[entity]) for entity in entities if entity in places),
+            *(
+                _node(scenes[~topic].title, scenes[~topic].slug, counts, places[topic])
+                for topic in topics
+                if topic in places
+            ),
+        ]
+
     return MemoryMap(
-        nodes=[
-            *(_node(names[entity], None, counts, places[entity]) for entity in entities),
-            *(_node(scenes[~topic].title, scenes[~topic].slug, counts, places[topic]) for topic in topics),
-        ],
+        nodes=nodes_of(counts),
+        then=nodes_of(_count_until(mentions, to_ms(as_of))) if as_of else [],
         links=[_link(links, place, len(shown)) for place in np.sort(strongest).tolist()],
         total=len(nodes),
         related=[(name, shared) for _, name, shared in related[:_RELATED]],
@@ -112,6 +125,15 @@ def _mentions(store: Store, space: str, among: Sequence[int] | None, scenes: Seq
         for start, end in [periods[atom]]
     ]
     return _Mentions(*np.array([*rows, *topics], np.int64).reshape(-1, 4).T)
+
+
+def _count_until(mentions: _Mentions, moment: int) -> _Counts:
+    """Count the statements of each node as they were at a time in ms."""
+    import numpy as np
+
+    begun = mentions.starts < moment
+    ends = np.where(mentions.ends > moment, OPEN, mentions.ends)
+    return _count(mentions.nodes[begun], mentions.starts[begun], ends[begun])
 
 
 def _count(keys: Integers, starts: Integers, ends: Integers) -> _Counts:

@@ -355,7 +355,7 @@ class Interface:
                     raise Rejected(404, _NO_PAGE)
                 return RedirectResponse(f"{self._home(space).rstrip('/')}{await self._same_page(visit, space)}", 303)
             case "map.json", "":
-                return JSONResponse(await map_data(visit.memory))
+                return JSONResponse(await map_data(visit.memory, visit.request.query_params))
             case "download", "export":
                 exports = self._exports_for(visit.reader, visit.memory)
                 file = exports and (await exports.state(visit.memory)).file

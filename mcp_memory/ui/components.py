@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
@@ -127,30 +128,37 @@ def mark_spans(
     text: str,
     spans: Sequence[tuple[int, int]],
     *,
-    around: int | None = None,
+    source: Sequence[tuple[int, int]] = (),
     paths: Mapping[tuple[int, int], str] | None = None,
+    around: int | None = None,
 ) -> list[Node]:
-    """Return a text with these spans marked; `around` limits the characters before the first and after the last.
+    """Return a text with these spans marked, which are places of searched words.
 
-    Spans with a path in `paths` are links to it instead.
+    Spans of `source`, from which statements were learned, are marked in a quieter way; those of `paths` are links.
+    `around` limits the characters before the first span and after the last.
     """
-    spans = sorted((max(0, start), min(len(text), end)) for start, end in spans if start < end)
-    first = 0 if around is None or not spans else max(0, spans[0][0] - around)
-    last = len(text) if around is None or not spans else min(len(text), spans[-1][1] + around)
-    pieces: list[Node] = ["…"] if first else []
-    place = first
-    for start, end in spans:
-        if end > place:
-            pieces += [
-                remove_hidden(text[place : max(place, start)]),
-                _marked(remove_hidden(text[max(place, start) : end]), (paths or {}).get((start, end))),
-            ]
-            place = end
-    return [*pieces, remove_hidden(text[place:last]), *(["…"] if last < len(text) else [])]
 
+    def clipped(several: Iterable[tuple[int, int]]) -> dict[tuple[int, int], tuple[int, int]]:
+        return {span: (max(0, span[0]), min(len(text), span[1])) for span in several if span[0] < span[1]}
 
-def _marked(words: str, path: str | None) -> Element:
-    return el("mark", words) if path is None else link(path, words)
+    linked = {span: (paths or {})[given] for given, span in clipped(paths or {}).items()}
+    looks = {"": [*clipped(spans).values()], "source": [*clipped(source).values()]}
+    ends = sorted(end for span in (*looks[""], *looks["source"], *linked) for end in span)
+    first = 0 if around is None or not ends else max(0, ends[0] - around)
+    last = len(text) if around is None or not ends else min(len(text), ends[-1] + around)
+
+    def look_of(piece: tuple[int, int]) -> tuple[str | None, str | None]:
+        look = next((look for look in looks if any(start <= piece[0] < end for start, end in looks[look])), None)
+        return look, next((path for (start, end), path in linked.items() if start <= piece[0] < end), None)
+
+    nodes: list[Node] = ["…"] if first else []
+    pieces = pairwise(sorted({first, *(end for end in ends if first < end < last), last}))
+    for (look, path), together in groupby(pieces, look_of):
+        several = list(together)
+        shown = remove_hidden(text[several[0][0] : several[-1][1]])
+        words = shown if look is None else el("mark", shown, class_=look or None)
+        nodes.append(words if path is None else link(path, words))
+    return [*nodes, "…"] if last < len(text) else nodes
 
 
 def quote_turn(
@@ -170,16 +178,19 @@ def quote_turn(
     where = [" · ", conversation_link(turn, title)] if title else None
     return el(
         "figure",
-        el("blockquote", mark_spans(turn.content, spans, around=around), dir="auto"),
+        el("blockquote", mark_spans(turn.content, (), source=spans, around=around), dir="auto"),
         el("figcaption", speaker(turn), " · ", to_turn, where),
         class_="quote",
     )
 
 
-def conversation_link(turn: Turn, title: str) -> Element:
-    """Return a link to the turn in its conversation; of a long one, the page begins a little before the turn."""
+def conversation_link(turn: Turn, title: str, *, q: str | None = None) -> Element:
+    """Return a link to the turn in its conversation; of a long one, the page begins a little before the turn.
+
+    The page marks the words of `q`.
+    """
     start = max(0, turn.position - TURNS_AROUND)
-    return link(f"/session/{part(turn.session)}#{turn.id}", memory_text(title), start=start or None)
+    return link(f"/session/{part(turn.session)}#{turn.id}", memory_text(title), start=start or None, q=q)
 
 
 def relation_words(relation: str) -> str:
@@ -370,13 +381,17 @@ def entity_links(entities: Iterable[str]) -> Iterator[Element]:
 
 
 def turn_row(
-    turn: Turn, spans: Sequence[tuple[int, int]] = (), paths: Mapping[tuple[int, int], str] | None = None
+    turn: Turn,
+    spans: Sequence[tuple[int, int]] = (),
+    *,
+    source: Sequence[tuple[int, int]] = (),
+    paths: Mapping[tuple[int, int], str] | None = None,
 ) -> Element:
-    """Return a turn, verbatim, with these spans marked, or links to their `paths`."""
+    """Return a turn, verbatim, with spans marked or linked as in `mark_spans`."""
     return el(
         "div",
         line(link(f"/{turn.id}", turn.id, class_="id"), speaker(turn), moment(turn.said_at)),
-        el("div", mark_spans(turn.content, spans, paths=paths), dir="auto", class_="verbatim"),
+        el("div", mark_spans(turn.content, spans, source=source, paths=paths), dir="auto", class_="verbatim"),
         class_=f"turn by-{turn.role}",
     )
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from datetime import UTC, date, datetime, time, tzinfo
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from mcp_memory.ui.elements import Element, el
@@ -46,6 +46,13 @@ def day_of(at: datetime) -> date:
     """Return the reader's date of a time. A date that was stored as one, midnight UTC, is that date in every zone."""
     in_utc = at.astimezone(UTC)
     return in_utc.date() if in_utc.time() == time.min else local(at).date()
+
+
+def end_of(day: date) -> datetime:
+    """Return when a date of the reader ends."""
+    following = datetime.combine(day + timedelta(days=1), time.min)
+    zone = _zone.get()
+    return following.replace(tzinfo=zone) if zone else following.astimezone()
 
 
 def day_text(day: date) -> str:

@@ -54,9 +54,10 @@ def test_slash_searches_and_j_k_and_enter_open_a_hit(ui: Interface) -> None:
         page.keyboard.type("why was the night boat lost")
         follow(page)
         assert "/search?q=why" in page.url
-        for key in ("j", "j", "k"):
-            page.keyboard.press(key)
         first = page.locator("[data-rows] > *").first
+        assert first.evaluate("row => row === document.activeElement")
+        for key in ("ArrowDown", "j", "k", "ArrowUp"):
+            page.keyboard.press(key)
         assert first.evaluate("row => row === document.activeElement")
         target = first.locator("a[href]").first.get_attribute("href")
         follow(page)

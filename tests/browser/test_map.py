@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import TYPE_CHECKING
 
 import pytest
 
+from mcp_memory.ui.times import day_text
 from tests.browser.harness import Interface
 
 if TYPE_CHECKING:
@@ -64,11 +66,33 @@ def test_the_slider_shows_earlier_days_while_it_moves(ui: Interface) -> None:
         assert 0 < spots(page) < now
         assert page.locator("#names tbody tr:visible").count() < now
         assert "?day=" in page.url
-        page.wait_for_function("document.querySelector('#names h2').textContent.startsWith('Names on ')")
-        day = page.locator(".map-time output").inner_text()
-        assert page.locator(".lead").inner_text().startswith(f"On {day}: ")
+        page.wait_for_function("() => document.querySelector('#names h2').textContent.startsWith('Names on ')")
+        day = date.fromisoformat(page.locator(".map-time [type=date]").input_value())
+        assert page.locator(".lead").inner_text().startswith(f"On {day_text(day)}: ")
         page.keyboard.press("End")
         assert spots(page) == now
+
+
+def test_a_date_leads_to_a_day_with_the_sizes_of_that_day(ui: Interface) -> None:
+    def largest(page: Page) -> float:
+        return float(
+            page.evaluate(
+                "Math.max(...[...document.querySelectorAll('.spot > circle')].map(one => one.r.baseVal.value))"
+            )
+        )
+
+    with ui.page("/map") as page:
+        page.wait_for_selector(".map[data-live]")
+        width(page)
+        now = largest(page)
+        field = page.locator(".map-time [type=date]")
+        field.fill(str(field.get_attribute("min")))
+        page.wait_for_function("() => document.querySelector('#names h2').textContent.startsWith('Names on ')")
+        width(page)
+        assert largest(page) < now
+        page.reload()
+        page.wait_for_selector(".map[data-live]")
+        assert field.input_value() == field.get_attribute("min")
 
 
 def test_tab_goes_to_a_name_marks_its_neighbours_and_enter_opens_its_page(ui: Interface) -> None:

@@ -106,3 +106,16 @@ async def test_an_empty_memory_has_an_empty_map(memory: Memory) -> None:
     assert await memory.entity_map() == MemoryMap(nodes=[], links=[], total=0)
     with pytest.raises(InvalidInput, match="limit"):
         await memory.entity_map(limit=0)
+
+
+def test_the_nodes_as_they_were_at_another_time_are_beside_those_of_now(hand: ByHand) -> None:
+    begun, later, end = (datetime(2026, 1, day, tzinfo=UTC) for day in (5, 8, 10))
+    hand.tell("Noa met Uxía.", entities=("Noa", "Uxía"), valid_from=begun, valid_to=end)
+    hand.tell("Noa called Ana.", entities=("Noa", "Ana"), valid_from=later)
+    found = entity_map(hand.store, SPACE, as_of=later, limit=100)
+    assert counts(found) == {"Noa": (1, 1), "Uxía": (0, 1), "Ana": (1, 0)}
+    assert {node.name: (node.statements, node.past, node.last) for node in found.then} == {
+        "Noa": (1, 0, begun),
+        "Uxía": (1, 0, begun),
+    }
+    assert drawn(hand).then == []

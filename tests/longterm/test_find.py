@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
-from typing import get_args
+from typing import cast, get_args
 
 import anyio
 import pytest
 
 from mcp_memory.core.errors import InvalidInput, NotFound
-from mcp_memory.core.types import FoundLayer, NewTurn
+from mcp_memory.core.types import FoundLayer, NewTurn, Role
 from mcp_memory.longterm.search.literals import literals_in
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.testing import FixedClock
@@ -182,6 +182,28 @@ async def test_a_turn_whose_statement_was_corrected_stands_behind_the_correction
         place = [hit.id for hit in hits].index(old.evidence)
         assert hits[place - 1].id == new.id
         assert [turn.id for turn in [hits[place].newer] if turn] == [new.evidence]
+
+
+async def test_an_answer_that_repeats_what_was_corrected_later_names_the_correction(home: Path) -> None:
+    said = [
+        ("user", "I have a dentist appointment on Saturday 5 December at 8:40."),
+        ("assistant", "The dentist, Saturday 5 December at 8:40: noted."),
+        ("assistant", "Is it the same dentist as last year?"),
+        ("user", "Yes, in the Kerkstraat."),
+        ("assistant", "The dentist in the Kerkstraat, opposite the bakery."),
+    ]
+    async with open_memory(home=home, read_sentences=True) as memory:
+        await memory.record_turns(
+            [NewTurn(role=cast("Role", role), content=text) for role, text in said], session="talk"
+        )
+        with anyio.fail_after(20):
+            while not (found := [atom for atom in await memory.atoms() if "dentist" in atom.text]):
+                await memory.memory_search("dentist")  # waits for the sentences
+        await memory.remember("My dentist appointment is on Monday 7 December.", typed=True, supersedes=[found[0].id])
+        hits = (await memory.find("when is the dentist?")).hits
+    outdated = {hit.id: hit.newer.content for hit in hits if hit.newer}
+    assert outdated == dict.fromkeys(("t1", "t2"), "My dentist appointment is on Monday 7 December.")
+    assert {"t3", "t5"} <= {hit.id for hit in hits}
 
 
 async def test_a_result_is_found_by_its_command_also_where_its_lines_say_nothing_of_it(filled: Memory) -> None:

@@ -78,12 +78,44 @@ async def test_the_slider_shows_what_was_true_on_a_day(memory: Memory) -> None:
     assert spots(await at(memory, "/map")) == ["/entity/Noa", "/entity/Ux%C3%ADa"]
     before = await at(memory, f"/map?day={(middle - timedelta(days=9)).toordinal()}")
     assert spots(before) == ["/entity/Noa", "/entity/Brea"]
-    assert [row[:2] for row in rows(before)] == [["Noa", "1 and 1 past"], ["Brea", "1 past"]]
+    assert [row[:2] for row in rows(before)] == [["Noa", "2"], ["Brea", "1"]]
     assert "/map" in links(before)
     assert spots(await at(memory, "/map?day=1")) == spots(before)
     for wrong in ("x", "-5", "99999999999999999999"):
         with pytest.raises(InvalidInput):
             await at(memory, f"/map?day={wrong}")
+
+
+async def test_on_a_day_counts_dates_and_sizes_are_those_of_the_day_and_the_places_are_those_of_today(
+    memory: Memory,
+) -> None:
+    later = [NOW - timedelta(days=days) for days in (150, 140, 130)]
+    await store(memory, about("Noa", "Brea"), about("Uxía"), about("Uxía", "Noa"))
+    await store(memory, *(about("Noa", "Uxía", begun=begun) for begun in later))
+    then = {"day": str((later[0] - timedelta(days=9)).toordinal())}
+    assert [row[:2] for row in rows(await at(memory, "/map"))] == [["Noa", "5"], ["Uxía", "5"], ["Brea", "1"]]
+    before = await at(memory, f"/map?day={then['day']}")
+    assert [row[:2] for row in rows(before)] == [["Noa", "2"], ["Uxía", "2"], ["Brea", "1"]]
+    assert {row[2] for row in rows(before)} == {row[3] for row in rows(before)}
+    now, past = await map_data(memory, {}), await map_data(memory, then)
+    assert [spot[4:6] for spot in now["spots"]] == [spot[4:6] for spot in past["spots"]]
+    smaller = {spot[0] for spot, other in zip(past["spots"], now["spots"], strict=True) if spot[6] < other[6]}
+    assert smaller == {"Noa", "Uxía"}
+
+
+async def test_a_date_beside_the_slider_is_a_day_too(memory: Memory) -> None:
+    middle = (NOW - timedelta(days=150)).date()
+    await store(memory, about("Noa"), about("Uxía", begun=NOW - timedelta(days=100)))
+    today = memory.now().date()
+    shown = await at(memory, f"/map?day={today.toordinal()}&on={middle}&was={today}")
+    assert spots(shown) == ["/entity/Noa"]
+    assert spots(await at(memory, f"/map?day={today.toordinal()}&on={middle}&was={middle}")) == spots(
+        await at(memory, "/map")
+    )
+    (field,) = [one for one in elements(shown) if one.attributes.get("type") == "date"]
+    assert field.attributes["value"] == str(middle)
+    with pytest.raises(InvalidInput):
+        await at(memory, "/map?on=soon")
 
 
 async def test_a_large_memory_has_a_small_page_and_all_names_in_its_data(memory: Memory) -> None:
@@ -92,7 +124,7 @@ async def test_a_large_memory_has_a_small_page_and_all_names_in_its_data(memory:
     assert len(spots(page)) == MOST_DRAWN
     assert sum(len(html(node).encode()) for node in page.body) < 70_000
     assert len(json.dumps([tree(node) for node in page.body])) < 94_000
-    data = await map_data(memory)
+    data = await map_data(memory, {})
     assert len(data["spots"]) == 400
     named = {row[0] for row in rows(page)}
     while further := next((link for link in links(page) if f"from={len(named)}" in link), None):
@@ -205,7 +237,7 @@ def test_the_legend_names_the_groups_with_three_names_on_a_day() -> None:
     day = max(spot.begun for spot in drawn.spots)
     shown = legend(drawn, day)
     assert shown is not None
-    assert "Mentioned with" in text_of(shown)
+    assert "A colour marks what is mentioned most with" in text_of(shown)
     assert legend(laid_out(groups(30, 2)), day) is None
 
 

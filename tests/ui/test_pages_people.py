@@ -36,6 +36,17 @@ async def test_the_list_is_ordered_by_name_under_letters_or_by_the_last_mention(
     assert "your daughter, 2 statements" in text(by_name)
 
 
+async def test_people_that_are_known_as_such_come_before_what_is_also_mentioned(memory: Memory) -> None:
+    told = (("My home is in Lugo.", "lives_in", "Lugo"), ("My best friend is Ben.", "best_friend", "Ben"))
+    for statement, relation, value in (*told, ("My daughter is Uxía.", "daughter", "Uxía")):
+        await memory.remember(statement, entity="user", relation=relation, value=value, typed=True)
+    page = await at(memory, "/people?order=last")
+    sections = {text_of(each)[:6]: each for each in elements(page) if each.tag == "section"}
+    assert list(sections) == ["People", "Also m"]
+    assert "your lives in" not in text(page)
+    assert [link.rpartition("/")[2] for link in entities(page)] == ["Ben", "Ux%C3%ADa", "Lugo"]
+
+
 async def test_a_long_list_has_pages(memory: Memory) -> None:
     names = [f"Lo{one}{two}o" for one in "abcdefghijk" for two in "abcdefghij"]
     for start in range(0, len(names), 10):

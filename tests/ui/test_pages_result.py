@@ -29,7 +29,7 @@ async def kept(memory: Memory, content: str | bytes, **more: Any) -> str:
 
 
 def numbers(page: Page) -> list[int]:
-    lines = next(one for one in elements(page) if one.attributes.get("class") == "lines")
+    lines = next(one for one in elements(page) if str(one.attributes.get("class")).startswith("lines"))
     return [int(text_of(line.children[0])) for line in lines.children if not isinstance(line, str)]  # type: ignore[union-attr]
 
 
@@ -133,7 +133,34 @@ async def test_a_text_is_found_in_the_whole_result_with_the_lines_around_it(memo
     assert "2 hits in 1 line" in text(shown)
     assert numbers(shown) == [699, 700, 701]
     assert hits(shown) == ["Timeout", "TIMEOUT"]
-    assert f"/{ref}?q=timeout&hit=1#content" in links(shown)
+    assert f"/{ref}?q=timeout&hit=1#hit" in links(shown)
+
+
+TABLE = "part  place  pieces\n" + "".join(f"belt-{number}  A{number}  {number + 5}\n" for number in range(1, 60))
+
+
+async def test_the_words_of_a_search_are_marked_and_not_the_lines_that_it_found(memory: Memory) -> None:
+    ref = await kept(memory, LOG.replace("line 700 ", "line 700 Timeouts of the ferry "))
+    shown = await at(memory, f"/{ref}?lines=698-702&q=was+there+a+timeout+of+the+ferry")
+    assert marked(shown) == []
+    assert hits(shown) == ["ferry"]
+    (first,) = [one for one in elements(shown) if one.attributes.get("id") == "hit"]
+    assert text_of(first) == "Timeouts"
+    assert "Nothing in this result" not in text(shown)
+
+
+@pytest.mark.parametrize("query", ["?at=40", "?q=belt-40", "?q=belt-40&hit=1", "?lines=40&q=belt-40"])
+async def test_the_names_of_the_columns_stay_above_a_later_part_of_a_table(memory: Memory, query: str) -> None:
+    ref = await kept(memory, TABLE)
+    shown = await at(memory, f"/{ref}{query}")
+    lines = [one for one in elements(shown) if one.tag == "li" and one.attributes.get("class") == "top"]
+    assert [text_of(line) for line in lines] == ["1part  place  pieces"]
+
+
+async def test_a_first_line_that_names_no_columns_is_a_line_like_others(memory: Memory) -> None:
+    for content in (LOG, TABLE.replace("part  place  pieces", "60 parts are in the drawers:"), "a,b,c\n"):
+        shown = await at(memory, f"/{await kept(memory, content)}?at=40")
+        assert not [one for one in elements(shown) if one.attributes.get("class") == "top"]
 
 
 async def test_from_hit_to_hit_by_links_that_have_keys(memory: Memory) -> None:
@@ -147,7 +174,7 @@ async def test_from_hit_to_hit_by_links_that_have_keys(memory: Memory) -> None:
     by_key = {
         one.attributes["data-key"]: one.attributes["href"] for one in elements(shown) if "data-key" in one.attributes
     }
-    assert by_key == {key: f"/{ref}?q=of+the+log&hit={hit}#content" for key, hit in (("n", 1_001), ("p", 999))}
+    assert by_key == {key: f"/{ref}?q=of+the+log&hit={hit}#hit" for key, hit in (("n", 1_001), ("p", 999))}
 
 
 async def test_a_hit_in_the_middle_of_a_very_long_line_is_in_sight(memory: Memory) -> None:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.memory import Memory
+from mcp_memory.ui.components import Page
 from mcp_memory.ui.elements import text_of
 from tests.ui.holding import at, marked, reading
 from tests.ui.shown import elements, forms, links, text
@@ -56,7 +57,7 @@ async def test_the_ranking_is_explained_with_the_share_of_each_signal_folded_awa
 async def test_hits_say_who_said_them_and_when(maya: Memory) -> None:
     page = await at(maya, "/search?q=river&in=turn")
     assert re.search(r"20 Nov 2026, \d\d:\d\dyou", text(page))
-    assert any(link.startswith("/session/s1#t") for link in links(page))
+    assert any(re.match(r"/session/s1\?q=river#t", link) for link in links(page))
 
 
 async def test_a_past_time_in_the_query_filters_until_it_is_removed(maya: Memory) -> None:
@@ -113,7 +114,7 @@ async def test_turns_are_searched_alone_and_page_by_page(maya: Memory) -> None:
 
 async def test_a_filter_of_turns_narrows_the_search_to_them(maya: Memory) -> None:
     page = await at(maya, "/search?q=hurts&session=s1")
-    assert {link for link in links(page) if link[:2] in ("/t", "/a")} == {"/t2"}
+    assert {link for link in links(page) if link[:2] in ("/t", "/a")} == {"/t2?q=hurts"}
     assert "Nothing found" in text(await at(maya, "/search?q=hurts&role=tool"))
 
 
@@ -121,7 +122,9 @@ async def test_a_client_narrows_the_search_to_what_it_recorded(maya: Memory) -> 
     for session in ("codex-5e6f7a8b", "cursor-1a2b3c4d"):
         await maya.record_turns([NewTurn(role="user", content="The kettle is red.")], session=session)
     page = await at(maya, "/search?q=kettle&client=codex")
-    assert {link.partition("#")[0] for link in links(page) if "/session/" in link} == {"/session/codex-5e6f7a8b"}
+    assert {link.partition("#")[0] for link in links(page) if "/session/" in link} == {
+        "/session/codex-5e6f7a8b?q=kettle"
+    }
 
 
 async def test_statements_are_searched_as_they_were_then(maya: Memory) -> None:
@@ -154,3 +157,59 @@ async def test_a_first_name_finds_the_person_first_with_what_they_are_to_the_use
     assert "Nkechi Obi" in text(page)
     assert "your customer" in text(page)
     assert next(link for link in links(page) if "/t" in link or "/entity/" in link) == "/entity/Nkechi%20Obi"
+
+
+def rows(page: Page) -> list[str]:
+    return [text_of(each) for each in elements(page) if each.tag == "li" and each.attributes.get("tabindex") == "-1"]
+
+
+def under(page: Page, heading: str) -> list[str]:
+    return [
+        text_of(row)
+        for each in elements(page)
+        if each.tag == "section" and text_of(each).startswith(heading)
+        for row in elements(Page(title="", body=(each,)))
+        if row.tag == "li"
+    ]
+
+
+async def test_people_come_first_then_messages_pages_and_results_in_one_line(memory: Memory) -> None:
+    await memory.remember(
+        "Nkechi Obi is my customer.", entity="user", relation="customer", value="Nkechi Obi", typed=True
+    )
+    await memory.offload_tool_result("bash", "start\n" * 40 + "mail to Nkechi Obi sent\n" * 3, session="s")
+    said = ("Nkechi Obi wants all 14 machines serviced.", "The weather is fine.")
+    await memory.record_turns([NewTurn(role="user", content=content) for content in said], session="s")
+    page = await at(memory, "/search?q=who+is+Nkechi+Obi")
+    found = under(page, "Found") or under(page, "Perhaps")
+    assert found[0].startswith("Nkechi Obi")
+    assert found[-1].startswith("bash")
+    assert any("14 machines" in row for row in found[1:-1])
+    assert not [each for each in elements(page) if each.tag == "pre"]
+    assert [each for each in elements(await at(memory, "/search?q=Nkechi&in=result")) if each.tag == "pre"]
+
+
+async def test_a_message_with_all_words_of_the_query_is_found_and_not_less_close(memory: Memory) -> None:
+    said = ["A standard service costs 65 euros.", "The standard service costs 72 euros from January."]
+    said += [f"Machine {number} came in today." for number in range(12)]
+    for number, content in enumerate(said):
+        await memory.record_turns([NewTurn(role="user", content=content)], session=f"s{number}")
+    found = under(await at(memory, "/search?q=standard+service"), "Found")
+    assert {"65" in row or "72" in row for row in found} == {True}
+    assert len(found) == 2
+
+
+async def test_of_a_page_the_sentences_with_the_words_are_shown(maya: Memory) -> None:
+    page = await at(maya, "/search?q=knee&in=page")
+    (row, *_) = rows(page)
+    assert "knee" in row
+    scene = next(scene for scene in await maya.scenes() if scene.slug == "the-knee")
+    assert len(row) < len(scene.body) or scene.body.count("\n") < 3
+
+
+async def test_what_is_opened_from_a_search_carries_the_query(maya: Memory) -> None:
+    await maya.offload_tool_result("bash", "start\n" * 40 + "the river is high\n", session="s1")
+    page = await at(maya, "/search?q=river")
+    for link in (link for link in links(page) if link[:3] in ("/t1", "/t2", "/r-")):
+        assert "q=river" in link
+    assert "river" in marked(await at(maya, next(link for link in links(page) if link.startswith("/t"))))

@@ -58,6 +58,7 @@ from mcp_memory.suspicion.flags import flags
 
 PERSONA = "persona"
 _RESULTS, _PAGES, _ENTITIES = 40, 4, 4
+_EXCHANGE = 2  # turns before an answer among which is the message that it answers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +183,7 @@ class _Finder:
             self._held |= self._quarantined([hit.id for hit in self._atoms])
             self._corrections = self._find_corrections()
             self.judgement: Judgement = judge(store, space, query, self._turns, self._atoms, embed=embed, at=at)
-            read_first(store, space, self._turns, self._turns[:limit])
+            read_first(store, space, self._turns, self._turns[:limit], around=_EXCHANGE)
             self._newer = find_changes(
                 store, space, partial(self._search, layer="turn"), page, limit, self._turns, self._turn_filters
             )
@@ -417,11 +418,18 @@ class _Finder:
         """Read the rows of a page; rows that were forgotten a moment ago are left out."""
         store, space = self._store, self._space
         ids = [row.id for row in rows if row.layer == "turn"]
-        near = store.read(space, turn_rows.context_windows, ids, around=neighbours) if neighbours else ()
-        turns = {turn.id: turn for turn in near or store.read(space, turn_rows.by_ids, ids)}
-        corrections = {id: self._corrections[id].evidence for id in ids if id in self._corrections}
+        near = store.read(space, turn_rows.context_windows, ids, around=max(neighbours, _EXCHANGE))
+        turns = {turn.id: turn for turn in near}
+        answered = _answered([turns[id] for id in ids if id in turns], near)
+        messages = {*ids, *(turn.id for turn in answered.values())}
+        corrections = {id: self._corrections[id].evidence for id in messages if id in self._corrections}
         newer = {turn.id: turn for turn in store.read(space, turn_rows.by_ids, corrections.values())}
         self._newer |= {id: newer[by] for id, by in corrections.items() if by in newer}
+        self._newer |= {
+            id: later
+            for id, turn in answered.items()
+            if (later := self._newer.get(turn.id)) and _repeats(turns[id].content, turn.content, later.content)
+        }
         atoms = {
             atom.id: atom
             for atom in store.read(space, atom_rows.by_ids, [row.id for row in rows if row.layer == "statement"])
@@ -528,6 +536,22 @@ class _Finder:
 
     def _is_close(self, row: _Row) -> bool:
         return bool(self._query.strip()) and (row.verbatim > 0 or row.id in self.judgement.close)
+
+
+def _answered(turns: Sequence[Turn], near: Sequence[Turn]) -> dict[str, Turn]:
+    """Return the user's message, among those `near`, that each answer of `turns` follows, by the id of the answer."""
+    messages = [turn for turn in near if turn.role == "user"]
+    before = {
+        turn.id: [other for other in messages if other.session == turn.session
+                  and 0 < turn.position - other.position <= _EXCHANGE]
+        for turn in turns if turn.role == "assistant"
+    }  # fmt: skip
+    return {id: max(several, key=lambda turn: turn.position) for id, several in before.items() if several}
+
+
+def _repeats(answer: str, message: str, later: str) -> bool:
+    """Return whether an answer repeats what a message said and a later one, which changed it, does not say."""
+    return bool(set(content_words(answer)) & set(content_words(message)) - set(content_words(later)))
 
 
 def _names(name: str, asked: str) -> bool:

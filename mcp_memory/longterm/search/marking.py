@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 
 from mcp_memory.core.secrets.masking import mask
 from mcp_memory.language.snippet import matches, snippet
-from mcp_memory.longterm.search.literals import Literal, places_in
+from mcp_memory.longterm.search.literals import Literal, literals_in, places_in
+from mcp_memory.longterm.search.question_words import content_words
 
 WIDTH = 600
 """Characters of an excerpt."""
@@ -16,6 +17,12 @@ WIDTH = 600
 def excerpt(text: str, words: AbstractSet[str]) -> str:
     """Return the part of a text with the most of these words (`content_words`), without secrets."""
     return mask(text if len(text) <= WIDTH else snippet(text, WIDTH, matches(text, words))[0])
+
+
+def marks_of(query: str) -> Callable[[str], list[tuple[int, int]]]:
+    """Return the function that finds the places of a query in a text, as `marks`."""
+    words, (literals, _) = frozenset(content_words(query)), literals_in(query)
+    return lambda text: marks(text, literals, words)
 
 
 def marks(text: str, literals: Sequence[Literal], words: AbstractSet[str]) -> list[tuple[int, int]]:

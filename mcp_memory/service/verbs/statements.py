@@ -6,6 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import anyio.to_thread
@@ -472,19 +473,20 @@ class StatementVerbs(Verbs):
         return sorted((fact for fact in facts if fold(fact.entity) in names), key=lambda fact: fact.valid_from)
 
     @reading
-    def entity_map(self, *, about: str | None = None, limit: int = 2_000) -> MemoryMap:
+    def entity_map(self, *, about: str | None = None, as_of: datetime | None = None, limit: int = 2_000) -> MemoryMap:
         """Return the people, projects, places and things as nodes, with the topics that a model wrote, and their links.
 
         If there are more than `limit` (1 to 5,000), those with the most statements are returned. With `about`, the
         name of an entity, only this entity and those that share current statements with it are returned, with their
-        topics; `related` lists these entities. Raises NotFound for an unknown entity.
+        topics; `related` lists these entities. With `as_of`, `then` has the nodes as they were at that time. Raises
+        NotFound for an unknown entity.
         """
         from mcp_memory.longterm.entity_map import entity_map
         from mcp_memory.longterm.search.entity_names import find_entity
 
         check_range(limit, "limit", 1, 5_000)
         name = None if about is None else find_entity(self._store, self.space, about).name
-        return entity_map(self._store, self.space, about=name, limit=limit)
+        return entity_map(self._store, self.space, about=name, as_of=as_of, limit=limit)
 
     @of_either_memory("id")
     @reading

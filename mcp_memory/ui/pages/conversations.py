@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import PurePath
@@ -12,6 +12,7 @@ from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line, plural, remove_hidden
 from mcp_memory.core.types import Atom, Conversation, Record, Turn
 from mcp_memory.language.when.annotate import ADDITION
+from mcp_memory.longterm.search.marking import marks_of
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, el
@@ -107,7 +108,8 @@ def _by_month(talks: Sequence[Conversation]) -> list[Element]:
 async def session(view: View) -> Page:
     """Show the turns of a session with their statements and tool results; of a long session, a window from `start`.
 
-    A session without turns is shown with its tool results. Raises NotFound if it has neither.
+    `q` is a search whose words are marked. A session without turns is shown with its tool results. Raises NotFound if
+    it has neither.
     """
     name, start = view.parts["session"], ui.start_of(view.query)
     try:
@@ -124,16 +126,18 @@ async def session(view: View) -> Page:
     statements = await view.memory.statements_about([turn.id for turn in window.turns])
     after = None if window.is_last else window.turns[-1].position + 1
     before = max(0, start - _TURNS) if start else None
+    q = view.query.get("q", "")
+    marks = marks_of(q)
     return Page(
         title=_title(talk.title if talk and talk.title else name),
         here="conversations",
         body=ui.body(
             _head(talk) if talk else None,
-            _window_link(name, "← Earlier messages", before),
-            ui.rows(_window_rows(window, statements), ordered=True)
+            _window_link(name, "← Earlier messages", before, q),
+            ui.rows(_window_rows(window, statements, marks), ordered=True)
             if window.turns
             else ui.empty("This conversation has no messages from here on."),
-            _window_link(name, "Later messages →", after),
+            _window_link(name, "Later messages →", after, q),
         ),
     )
 
@@ -153,11 +157,11 @@ async def _tool_session(view: View, name: str) -> Page | None:
     return Page(title=title, here="conversations", body=body) if records else None
 
 
-def _window_link(session: str, text: str, start: int | None) -> Element | None:
+def _window_link(session: str, text: str, start: int | None, q: str) -> Element | None:
     """Return the link to another window of a session; None if `start` is None."""
     if start is None:
         return None
-    return el("p", ui.link(f"/session/{ui.part(session)}", text, start=start or None), class_="pager")
+    return el("p", ui.link(f"/session/{ui.part(session)}", text, start=start or None, q=q), class_="pager")
 
 
 # --- a session ---------------------------------------------------------------------------------------
@@ -205,11 +209,14 @@ async def _read_window(view: View, session: str, start: int) -> _Window:
     return _Window(turns=turns[:many], results=results, is_last=many == len(turns))
 
 
-def _window_rows(window: _Window, statements: Mapping[str, Sequence[Atom]]) -> Iterator[Element]:
+_Marks = Callable[[str], Sequence[tuple[int, int]]]
+
+
+def _window_rows(window: _Window, statements: Mapping[str, Sequence[Atom]], marks: _Marks) -> Iterator[Element]:
     """Yield turns with the statements made from them, and between them the results of the tools called meanwhile."""
     for place, turn in enumerate(window.turns):
         yield from _results(window.results.get(place, ()))
-        yield _turn_with_statements(turn, statements[turn.id])
+        yield _turn_with_statements(turn, statements[turn.id], marks)
     yield from _results(window.results.get(len(window.turns), ()))
 
 
@@ -233,7 +240,7 @@ def _result(record: Record) -> Element:
     return ui.line(el("span", "▸ ", call), output)
 
 
-def _turn_with_statements(turn: Turn, statements: Sequence[Atom]) -> Element:
+def _turn_with_statements(turn: Turn, statements: Sequence[Atom], marks: _Marks) -> Element:
     """Return a turn with the statements made from it: as links in its words, or below it if their words differ."""
     whole = len(turn.content) <= _OF_A_TURN
     shown = turn if whole else replace(turn, content=turn.content[:_OF_A_TURN] + "…")
@@ -243,7 +250,7 @@ def _turn_with_statements(turn: Turn, statements: Sequence[Atom]) -> Element:
     made = (ui.line(ui.link(f"/{atom.id}", ui.memory_text(atom.text))) for atom in others)
     return el(
         "div",
-        ui.turn_row(shown, list(same), same),
+        ui.turn_row(shown, marks(shown.content), paths=same),
         None if whole else el("p", ui.link(f"/{turn.id}", "This message goes on: read all of it")),
         [el("small", f"Statement{'s' if len(others) > 1 else ''} made from it:"), *made] if others else None,
         id=turn.id,

@@ -5,7 +5,7 @@ A claim is followed by the words it is based on, marked in their turn.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,6 +24,7 @@ from mcp_memory.core.types import (
 )
 from mcp_memory.longterm.corrections import is_ending
 from mcp_memory.longterm.names import USER
+from mcp_memory.longterm.search.marking import marks_of
 from mcp_memory.longterm.statements import MAX_CHARS
 from mcp_memory.store.citations import address as at_lines
 from mcp_memory.store.values import READ_BY_A_MODEL, STATED_AGAIN
@@ -415,7 +416,10 @@ def _history_end(fact: Fact) -> Element | str | None:
 
 # --- a turn -----------------------------------------------------------------------------------------
 async def turn(view: View) -> Page:
-    """Show a turn between its neighbours, and the statements based on it. Raises NotFound for an unknown id."""
+    """Show a turn between its neighbours, and the statements based on it. Raises NotFound for an unknown id.
+
+    `q` is a search whose words are marked.
+    """
     memory, id = view.memory, view.parts["id"]
     shown = next(iter(await memory.turns([id])), None)
     if shown is None:
@@ -430,7 +434,8 @@ async def turn(view: View) -> Page:
     after = [neighbour for neighbour in near if neighbour.position > shown.position][: ui.TURNS_AROUND]
     reasons = await memory.why_held([id])
     title = (await memory.titles([shown.session])).get(shown.session)
-    marked = [span for atom in ([chosen] if chosen else atoms) for span in _spans(atom, id)]
+    source = [span for atom in ([chosen] if chosen else atoms) for span in _spans(atom, id)]
+    marks = marks_of(view.query.get("q", ""))
     return Page(
         title=remove_hidden(title) if title else "A message",
         here="conversations",
@@ -441,10 +446,10 @@ async def turn(view: View) -> Page:
             *_doubt_note(view, id, reasons.get(id, ()), note=QUARANTINED),
             ui.section(
                 None,
-                ui.rows(map(_neighbour, before)) if before else None,
-                *_turn_window(view, shown, marked),
+                ui.rows(_neighbour(turn, marks) for turn in before) if before else None,
+                *_turn_window(view, shown, marks(shown.content), source),
                 _only_marked(chosen, id) if chosen else None,
-                ui.rows(map(_neighbour, after)) if after else None,
+                ui.rows(_neighbour(turn, marks) for turn in after) if after else None,
             ),
             ui.section("Learned from it", ui.rows(map(ui.statement_row, known))) if known else None,
             await feedback_part(view, id),
@@ -460,17 +465,20 @@ def _only_marked(atom: Atom, turn: str) -> Element:
     return ui.note("Marked are the words behind “", said, "”. ", ui.link(f"/{turn}", "Mark all that was learned"))
 
 
-def _neighbour(turn: Turn) -> Element:
+def _neighbour(turn: Turn, marks: Callable[[str], Sequence[tuple[int, int]]]) -> Element:
     cut = turn.content[:_NEIGHBOUR_CHARS] + "…" if len(turn.content) > _NEIGHBOUR_CHARS else turn.content
-    return ui.turn_row(replace(turn, content=cut))
+    return ui.turn_row(replace(turn, content=cut), marks(cut))
 
 
-def _turn_window(view: View, turn: Turn, spans: Sequence[tuple[int, int]]) -> Iterator[Element]:
-    """Yield the turn, or a window of a long turn, with the quoted words marked."""
+def _turn_window(
+    view: View, turn: Turn, words: Sequence[tuple[int, int]], source: Sequence[tuple[int, int]]
+) -> Iterator[Element]:
+    """Yield the turn, or a window of a long turn, with the searched and the quoted words marked."""
     asked = view.query.get("from", "")
-    start = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 9 else _first_window(view, spans)
+    start = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 9 else _first_window(view, words, source)
     shown = replace(turn, content=turn.content[start : start + _WINDOW])
-    yield ui.card(ui.turn_row(shown, [(begin - start, end - start) for begin, end in spans]), tag="div")
+    searched, quoted = ([(begin - start, end - start) for begin, end in spans] for spans in (words, source))
+    yield ui.card(ui.turn_row(shown, searched, source=quoted), tag="div")
     size = len(turn.content)
     if size > _WINDOW or start:
         first, last = start + 1, min(size, start + _WINDOW)
@@ -482,13 +490,16 @@ def _turn_window(view: View, turn: Turn, spans: Sequence[tuple[int, int]]) -> It
         yield el("nav", links, class_="pager", aria_label="Parts of this turn")
 
 
-def _first_window(view: View, spans: Sequence[tuple[int, int]]) -> int:
-    """Return the start of the first window shown: the window of the requested quote, else 0."""
-    return min(spans)[0] // _WINDOW * _WINDOW if spans and view.query.get("for") else 0
+def _first_window(view: View, words: Sequence[tuple[int, int]], source: Sequence[tuple[int, int]]) -> int:
+    """Return the start of the first window shown: that of the searched words or of the requested quote, else 0."""
+    spans = words or (source if view.query.get("for") else ())
+    return min(spans)[0] // _WINDOW * _WINDOW if spans else 0
 
 
 def _part_link(view: View, turn: Turn, label: str, start: int) -> Element:
-    return ui.link(f"/{turn.id}", label, **{"from": str(start), "for": view.query.get("for")})
+    return ui.link(
+        f"/{turn.id}", label, **{"from": str(start)}, **{name: view.query.get(name) for name in ("for", "q")}
+    )
 
 
 def _spans(atom: Atom, turn: str) -> list[tuple[int, int]]:

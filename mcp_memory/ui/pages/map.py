@@ -1,12 +1,13 @@
 """The map: the names and topics of a memory as a picture over time, and as a table.
 
-`?day=` is a day as the slider counts them, from 1 January of the year 1; `?from=` the first row of the table. Without
-scripts the slider is a form that loads the page, and the picture shows the largest names.
+`?day=` is a day as the slider counts them, from 1 January of the year 1, or `?on=` a date; `?from=` is the first row of
+the table. Spots lie where they lie today; counts and sizes are those of the day. Without scripts slider and date are a
+form that loads the page, and the picture shows the largest names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any
 
@@ -14,12 +15,13 @@ import anyio.to_thread
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.text import plural
+from mcp_memory.core.types import MemoryMap
 from mcp_memory.service.memory import Memory
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, el
-from mcp_memory.ui.pictures.map import MOST_DRAWN, Map, Spot, as_json, count_of, laid_out, legend, picture
-from mcp_memory.ui.times import day_of, day_text
+from mcp_memory.ui.pictures.map import MOST_DRAWN, Map, Spot, as_json, as_of, count_of, laid_out, legend, picture
+from mcp_memory.ui.times import day_of, day_text, end_of
 
 MOST = 2_000
 """Names and topics on the map."""
@@ -33,13 +35,11 @@ _KEYS = "Zoom with + and −, move with the arrow keys, 0 shows all. Tab goes fr
 
 async def memory_map(view: View) -> Page:
     """Show the map on a day, today by default."""
-    given = await view.memory.entity_map(limit=MOST)
+    today = day_of(view.memory.now())
+    given, drawn, day = await _map_on(view.memory, _day(view.query, today), today)
     if not given.nodes:
         return Page(title="Map", here="map", body=ui.body(ui.empty(_NONE)))
-    drawn = await anyio.to_thread.run_sync(laid_out, given)
-    today = day_of(view.memory.now())
     first = min(spot.begun for spot in drawn.spots)
-    day = _day(view, first, today)
     shown = [drawn.spots[at] for at in drawn.on(day)]
     lines = sum(line.is_on(day) for line in drawn.lines)
     return Page(
@@ -57,20 +57,36 @@ async def memory_map(view: View) -> Page:
     )
 
 
-async def map_data(memory: Memory) -> dict[str, Any]:
-    """Return the whole map for `static/map.js`."""
-    given = await memory.entity_map(limit=MOST)
-    return await anyio.to_thread.run_sync(lambda: as_json(laid_out(given)))
+async def map_data(memory: Memory, query: Mapping[str, str]) -> dict[str, Any]:
+    """Return the whole map for `static/map.js`, with the sizes of a day if the query has one."""
+    today = day_of(memory.now())
+    _, drawn, _ = await _map_on(memory, _day(query, today), today)
+    return as_json(drawn)
 
 
-def _day(view: View, first: date, today: date) -> date:
-    asked = view.query.get("day")
-    if not asked:
-        return today
+async def _map_on(memory: Memory, day: date, today: date) -> tuple[MemoryMap, Map, date]:
+    """Return the map with the sizes of a day, and the day: not before the first one of the map."""
+    given = await memory.entity_map(limit=MOST, as_of=end_of(day) if day < today else None)
+    drawn = await anyio.to_thread.run_sync(laid_out, given)
+    first = min((spot.begun for spot in drawn.spots), default=today)
+    if day < min(first, today):
+        return await _map_on(memory, min(first, today), today)
+    return given, as_of(drawn, given.then), day
+
+
+def _day(query: Mapping[str, str], today: date) -> date:
+    """Return the day that was asked for: the date if it was changed, else that of the slider."""
+    asked, on = query.get("day"), query.get("on")
     try:
-        return min(today, max(first, date.fromordinal(int(asked))))
+        if on and on != query.get("was"):
+            chosen = date.fromisoformat(on)
+        elif asked:
+            chosen = date.fromordinal(int(asked))
+        else:
+            return today
     except (ValueError, OverflowError):
-        raise InvalidInput("day is a number of days, as the slider counts them.") from None
+        raise InvalidInput("A day of the map is a date, or a number of days as the slider counts them.") from None
+    return min(today, chosen)
 
 
 def _lead(shown: Sequence[Spot], lines: int, day: date) -> str:
@@ -92,13 +108,15 @@ def _slider(drawn: Map, first: date, today: date, day: date) -> Element | None:
         "form",
         _bars(drawn, least, last),
         field,
-        el("output", day_text(day)),
+        el("input", type="date", name="on", min=first.isoformat(), max=today.isoformat(), value=day.isoformat(),
+           required=True, aria_label="Date"),
+        *ui.hidden({"was": day.isoformat()}),
         el("button", "Show"),
         ui.link("/map", "Back to today") if day != today else None,
         method="get",
         action="/map",
         class_="map-time",
-    )
+    )  # fmt: skip
 
 
 def _bars(drawn: Map, least: int, last: int) -> Element:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import get_args
 
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.text import plural, remove_hidden
 from mcp_memory.core.types import EntityOrder, Fact, MentionedEntity
+from mcp_memory.language.sentences import is_person
 from mcp_memory.language.words import fold
 from mcp_memory.longterm.names import USER
 from mcp_memory.ui import components as ui
@@ -64,20 +65,25 @@ async def facts_of_user(view: View) -> dict[str, Fact]:
 
 
 def role_text(name: str, facts: Mapping[str, Fact]) -> str | None:
-    """Return what an entity is to the user, `your daughter`; None if that is not known."""
+    """Return who a person is to the user, `your daughter`; None if that is not known, or it is no person."""
     fact = facts.get(fold(name))
-    return f"your {ui.relation_words(fact.relation)}" if fact else None
+    is_known = fact and is_person(fact.relation.rpartition("_")[2])
+    return f"your {ui.relation_words(fact.relation)}" if fact and is_known else None
 
 
 def _lists(entities: Sequence[MentionedEntity], order: EntityOrder, facts: Mapping[str, Fact]) -> list[Element]:
-    """Return the rows, by name under the first letters."""
+    """Return the rows: people whose relation to the user is known first, or by name under the first letters."""
 
-    def rows(several: Iterator[MentionedEntity]) -> Element:
+    def rows(several: Iterable[MentionedEntity]) -> Element:
         return ui.rows(_row(entity, role_text(entity.name, facts)) for entity in several)
 
-    if order != "name":
-        return [rows(iter(entities))]
-    return [ui.section(letter, rows(several)) for letter, several in groupby(entities, _letter)]
+    if order == "name":
+        return [ui.section(letter, rows(several)) for letter, several in groupby(entities, _letter)]
+    people = [entity for entity in entities if role_text(entity.name, facts)]
+    others = [entity for entity in entities if entity not in people]
+    if not people:
+        return [rows(others)]
+    return [ui.section("People", rows(people)), *([ui.section("Also mentioned", rows(others))] if others else [])]
 
 
 def _letter(entity: MentionedEntity) -> str:

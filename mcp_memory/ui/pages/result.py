@@ -4,7 +4,10 @@ A page shows a window of at most `WINDOW` serialised characters. `?from=LINE` st
 `?at=12`) a little before these lines, which are marked. A line longer than a window is shown in parts, `&char=N`.
 
 `?q=TEXT` lists the lines that contain a text, in any case, each with the line before and after it; with `&hit=N` the
-window begins a little before hit N, and links lead to the hits before and after it.
+window begins a little before hit N, and links lead to the hits before and after it. With `lines`, as from a search, the
+words of the text are marked instead of the lines. The current hit, or the first word, is the place `#hit`.
+
+The first line of a table stays in sight.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate, islice, pairwise
 from typing import Any
@@ -24,6 +27,7 @@ import anyio.to_thread
 from mcp_memory.core.errors import Damaged
 from mcp_memory.core.text import decode_text, one_line, plural, remove_hidden
 from mcp_memory.core.types import MaskedPlace, Ref, Why
+from mcp_memory.longterm.search.marking import marks_of
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, Node, el
@@ -47,6 +51,8 @@ _LISTED = 40
 _TITLE = 100  # characters
 _PER_LINE = 130
 _MAX_DIGITS = 9
+_COMPARED = 5  # lines of which those of a table have the same number of cells
+_BETWEEN_CELLS = re.compile(r" {2,}|[\t|,;]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +75,8 @@ class Window:
     total: int
     before: tuple[int, int] | None
     after: tuple[int, int] | None
+    head: str | None = None
+    """The first line of the result if the lines are those of a table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +114,18 @@ async def result(view: View) -> Page:
     found = None
     if sought.strip():
         found = await anyio.to_thread.run_sync(partial(find, data, sought, current=_number(view.query.get("hit"))))
+    by_words = bool(sought.strip() and first)
     if found and found.current and not start:
         hit = found.hits[found.current - 1]
         is_long = hit.end > PART
         start = begin = hit.line if is_long else max(1, hit.line - AROUND)
         char = max(0, hit.start - _BEFORE_HIT) if is_long else 0
     window = await anyio.to_thread.run_sync(partial(window_of, data, ref.masked, line=begin, char=char if start else 0))
+    if window and by_words:
+        window = await anyio.to_thread.run_sync(_with_words, window, sought, first)
+    elif window and found:
+        window = replace(window, lines=[_with_hits(line, found) for line in window.lines])
+    is_list = found is not None and not found.current and not by_words
     title = (await view.memory.titles([ref.session])).get(ref.session) or ref.session
     return Page(
         title=remove_hidden(one_line(why.text, _TITLE)),
@@ -126,8 +140,11 @@ async def result(view: View) -> Page:
             ui.section(
                 None,
                 *_ways(ref.id, window, found, first),
-                *(_list_of_hits(ref.id, found) if found and not found.current else ()),
-                *(_content(ref.id, window, first, last, found) if not found or found.current else ()),
+                *(
+                    _list_of_hits(ref.id, found, window.head if window else None)
+                    if found and is_list
+                    else _content(ref.id, window, *((0, 0) if by_words else (first, last)))
+                ),
                 id="content",
             ),
             *_records_of(records),
@@ -251,11 +268,11 @@ def _ways(id_: str, window: Window | None, found: Found | None, first: int) -> I
     )
     if first > window.total:
         yield ui.note(f"There is no line {first:,}; the last one is {window.total:,}.")
-    if found:
-        yield el("p", *_hits_in_words(id_, found), class_="pager", role="status")
+    if found and (found.hits or not first):
+        yield el("p", *_hits_in_words(id_, found, is_list=not first), class_="pager", role="status")
 
 
-def _hits_in_words(id_: str, found: Found) -> Iterator[Node]:
+def _hits_in_words(id_: str, found: Found, *, is_list: bool) -> Iterator[Node]:
     many, at = len(found.hits), found.current
     if not many:
         yield el("span", "Nothing in this result reads “", ui.memory_text(found.sought), "”.")
@@ -267,30 +284,34 @@ def _hits_in_words(id_: str, found: Found) -> Iterator[Node]:
         yield _to_hit(id_, found, at - 1, "Previous hit", "p")
     if at < many:
         yield _to_hit(id_, found, at + 1, "Next hit" if at else "First hit", "n")
-    if at:
+    if at or not is_list:
         yield ui.link(f"/{id_}#content", "All hits", q=found.sought)
 
 
 def _to_hit(id_: str, found: Found, hit: int, text: str, key: str) -> Element:
-    address = ui.address(f"/{id_}#content", q=found.sought, hit=hit)
+    address = ui.address(f"/{id_}#hit", q=found.sought, hit=hit)
     return el("a", text, " ", el("code", key), href=address, data_key=key, aria_keyshortcuts=key)
 
 
-def _list_of_hits(id_: str, found: Found) -> Iterator[Element]:
+def _list_of_hits(id_: str, found: Found, head: str | None) -> Iterator[Element]:
     """Yield the listed hits as lines, with the lines around them; the number of a line with hits leads to its first."""
     if not found.hits:
         return
     first_hits = {hit.line: number for number, hit in reversed(list(enumerate(found.hits[:HITS], 1)))}
-    rows: list[Element] = []
-    for before, line in pairwise([0, *found.around]):
+    rows = [_head(id_, head)] if head and 1 not in found.around else []
+    for before, line in pairwise([len(rows), *found.around]):
         if line > before + 1 and rows:
-            rows.append(el("li", el("span", "⋯"), class_="gap"))
+            rows.append(_gap())
         shown = _around_hit(line, found)
-        query = {"q": found.sought, "hit": first_hits[line]} if line in first_hits else {"at": line}
-        number = el("a", str(line), href=ui.address(f"/{id_}#content", **query))
+        is_hit = line in first_hits
+        number = (
+            ui.link(f"/{id_}#hit", str(line), q=found.sought, hit=first_hits[line])
+            if is_hit
+            else ui.link(f"/{id_}#content", str(line), at=line)
+        )
         code = el("code", _pieces(shown), dir="auto")
-        rows.append(el("li", number, code, class_=None if line in first_hits else "beside"))
-    yield el("ol", rows, class_="lines", tabindex="0", aria_label=f"Lines with hits, at most {HITS} hits")
+        rows.append(el("li", number, code, class_="top" if head and line == 1 else None if is_hit else "beside"))
+    yield el("ol", rows, class_="lines hits", tabindex="0", aria_label=f"Lines with hits, at most {HITS} hits")
     if len(found.hits) > HITS:
         yield el("p", f"These are the first {HITS}. The others follow with “Next hit”.")
 
@@ -308,23 +329,34 @@ def _around_hit(number: int, found: Found) -> Line:
     return Line(number, shown, hits=hits)
 
 
-def _with_hits(line: Line, found: Found | None) -> Line:
+def _with_words(window: Window, query: str, first: int) -> Window:
+    """Return a window with the words of a query marked; the first from the line `first` on is the current hit."""
+    marks, is_found = marks_of(query), False
+    lines: list[Line] = []
+    for line in window.lines:
+        spans = marks(line.text)
+        is_first = bool(spans) and line.number >= first and not is_found
+        is_found = is_found or is_first
+        hits = tuple((start, end, is_first and at == 0) for at, (start, end) in enumerate(spans))
+        lines.append(replace(line, hits=hits))
+    return replace(window, lines=lines)
+
+
+def _with_hits(line: Line, found: Found) -> Line:
     """Return a line of a window with the spans of its hits."""
-    if found is None:
-        return line
     begin, end = max(0, found.current - _MARKED), line.char + len(line.text)
     spans = tuple(
         (max(hit.start, line.char) - line.char, min(hit.end, end) - line.char, number == found.current)
         for number, hit in enumerate(found.hits[begin : found.current + _MARKED], begin + 1)
         if hit.line == line.number and hit.start < end and hit.end > line.char
     )
-    return Line(line.number, line.text, line.char, line.masked, spans)
+    return replace(line, hits=spans)
 
 
 # --- its content ------------------------------------------------------------------------------------
 
 
-def _content(id_: str, window: Window | None, first: int, last: int, found: Found | None) -> Iterator[Element]:
+def _content(id_: str, window: Window | None, first: int, last: int) -> Iterator[Element]:
     if window is None:
         yield ui.note("These bytes are no text. Download them to look at them.")
         return
@@ -344,9 +376,24 @@ def _content(id_: str, window: Window | None, first: int, last: int, found: Foun
     turn = list(_window_links(id_, window))
     yield el("p", label, class_="empty")
     yield from turn[:1] if window.before else []
-    listed = (_line(id_, _with_hits(line, found), marked=first <= line.number <= last) for line in window.lines)
-    yield el("ol", listed, class_="lines", tabindex="0", aria_label=label)
+    head = [_head(id_, window.head), _gap()] if window.head and first_line.number > 1 else []
+    listed = (
+        _line(
+            id_, line, "mark" if first <= line.number <= last else "top" if window.head and line.number == 1 else None
+        )
+        for line in window.lines
+    )
+    yield el("ol", head, listed, class_="lines", tabindex="0", aria_label=label)
     yield from turn
+
+
+def _head(id_: str, head: str) -> Element:
+    """Return the first line of a table for a list that begins later."""
+    return _line(id_, Line(1, head[:PART]), "top")
+
+
+def _gap() -> Element:
+    return el("li", el("span", "⋯"), class_="gap")
 
 
 def _window_links(id_: str, window: Window) -> Iterator[Element]:
@@ -360,9 +407,9 @@ def _window_links(id_: str, window: Window) -> Iterator[Element]:
         yield el("p", links, class_="pager")
 
 
-def _line(id_: str, line: Line, *, marked: bool) -> Element:
+def _line(id_: str, line: Line, class_: str | None) -> Element:
     number = ui.link(f"/{id_}#content", str(line.number), at=line.number)
-    return el("li", number, el("code", _pieces(line), dir="auto"), class_="mark" if marked else None)
+    return el("li", number, el("code", _pieces(line), dir="auto"), class_=class_)
 
 
 def _pieces(line: Line) -> Iterator[Node]:
@@ -376,7 +423,8 @@ def _pieces(line: Line) -> Iterator[Node]:
                 piece = el("span", piece, class_="masked", title=f"A secret was here: {kind}")
         for first, last, is_current in line.hits:
             if first <= start < last:
-                piece = el("mark", piece, class_="current" if is_current else None)
+                place = "hit" if is_current and start == first else None
+                piece = el("mark", piece, class_="current" if is_current else None, id=place)
         yield piece
 
 
@@ -407,7 +455,16 @@ def window_of(data: bytes, masked: Sequence[MaskedPlace], *, line: int, char: in
         total=total,
         before=_before(lines, at, char),
         after=end if end[0] <= total else None,
+        head=lines[0] if _is_table(lines) else None,
     )
+
+
+def _is_table(lines: Sequence[str]) -> bool:
+    """Return whether the first line names columns: as many as the lines after it have, and no number among them."""
+    first = [line for line in lines[:_COMPARED] if any(map(str.isalnum, line))]
+    columns = {len(_BETWEEN_CELLS.split(line.strip())) for line in first}
+    is_named = bool(first) and first[0] == lines[0] and not any(map(str.isdigit, lines[0]))
+    return is_named and len(first) > 2 and len(columns) == 1 and min(columns) > 2
 
 
 def _fitting_lines(lines: Sequence[str], at: int) -> Iterator[Line]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from datetime import timedelta
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 from mcp_memory.core.errors import InvalidInput, NotFound
@@ -13,6 +14,7 @@ from mcp_memory.core.text import one_line, plural, remove_hidden
 from mcp_memory.core.types import ATTRIBUTION, Fact, FoundLayer, FoundPage, Hit, Known, Role, Source, Turn
 from mcp_memory.language.snippet import matches
 from mcp_memory.longterm.search.find import PERSONA
+from mcp_memory.longterm.search.question_words import content_words
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, Node, el
@@ -38,6 +40,7 @@ _LAYERS: Mapping[FoundLayer, str] = {
     "page": "Pages",
     "entity": "People and things",
 }
+_BETWEEN_PARTS = re.compile(r"(?:^|\s)· |(?<=[.!?])\s+(?=\w)")
 _FILTERS = ("kind", "entity", "as_of", "session", "client", "role", "since", "until")
 _OF_EXPLAINED = ("kind", "entity", "since", "until")
 _LIMIT = 20
@@ -69,6 +72,10 @@ _KNOWN: Mapping[Known, str] = {"likely": "Found", "unsure": "Perhaps", "unlikely
 _NEAREST = "These are only the nearest rows; what you look for is probably not in this memory."
 _LESS_CLOSE = 5
 """Rows shown of those that are less close; the others are folded away."""
+_GROUPS: Mapping[FoundLayer, int] = {"entity": 0, "turn": 1, "statement": 1, "page": 2, "result": 3}
+"""The order of layers on the page; within a group rows have the order of the ranking."""
+_OF_A_PAGE = 3  # parts of a page with words of the query
+_LINE = 70  # characters of a line of a result
 _NOTHING = "Nothing found. Try other words, or fewer filters."
 
 
@@ -159,27 +166,47 @@ async def _found(view: View, query: str, parameters: Mapping[str, str]) -> list[
     return [
         _period(view, results, query, names, parameters),
         ui.note(results.note) if results.note else None,
-        *_hits(results, [_hit(hit, titles.get(hit.id), query, facts) for hit in results.hits]),
+        *_hits(
+            results,
+            query,
+            partial(_hit, titles=titles, query=query, facts=facts, opens=parameters.get("in") == "result"),
+        ),
         ui.pager("/search", results.cursor, "More", q=query, time=None if in_period else "any", **names),
         _why(query),
     ]
 
 
-def _hits(results: FoundPage, rows: Sequence[Element]) -> list[Element]:
-    """Return the hits, those after the last that is certainly about the query apart."""
-    if not rows:
+def _hits(results: FoundPage, query: str, row: Callable[[Hit], Element]) -> list[Element]:
+    """Return the hits by groups; those that are neither close nor have all words of the query apart."""
+    if not results.hits:
         return [ui.empty(_NOTHING)]
-    close = max((place for place, hit in enumerate(results.hits, 1) if hit.close), default=len(rows))
-    rest = rows[close + _LESS_CLOSE :]
-    more = el("details", el("summary", "Show more"), ui.rows(rest)) if rest else None
+    words = frozenset(content_words(query))
+    hits = sorted(results.hits, key=_place)
+    found = [hit for hit in hits if _is_about(hit, words)] if results.known != "unlikely" else []
+    less = [hit for hit in hits if hit not in found] if found else []
+    rest = less[_LESS_CLOSE:]
+    more = el("details", el("summary", "Show more"), ui.rows(map(row, rest))) if rest else None
     return [
         ui.section(
             _KNOWN[results.known or "likely"],
             el("p", _NEAREST) if results.known == "unlikely" else None,
-            ui.rows(rows[:close]),
+            ui.rows(map(row, found or hits)),
         ),
-        *([ui.section("Less close", ui.rows(rows[close : close + _LESS_CLOSE]), more)] if rows[close:] else []),
+        *([ui.section("Less close", ui.rows(map(row, less[:_LESS_CLOSE])), more)] if less else []),
     ]
+
+
+def _place(hit: Hit) -> tuple[bool, int]:
+    """Return the order of a hit: exact identifiers and phrases first, then by layer, quarantined ones last."""
+    return bool(hit.held), -1 if hit.verbatim else _GROUPS[hit.layer]
+
+
+def _is_about(hit: Hit, words: Set[str]) -> bool:
+    """Return whether a hit is surely about the query, is named in it, or has all of its words."""
+    if hit.held:
+        return False
+    has_all = bool(words) and words <= {match.term for match in matches(f"{hit.title or ''} {hit.text}", words)}
+    return hit.close or hit.layer == "entity" or has_all
 
 
 def _period(
@@ -233,28 +260,68 @@ def _filters(parameters: Mapping[str, str], *names: str) -> dict[str, Any]:
     }
 
 
-def _hit(hit: Hit, talk: tuple[Turn | None, str, str] | None, query: str, facts: Mapping[str, Fact]) -> Element:
-    text = ui.mark_spans(*(_plain(*for_people(hit.text, hit.marks)) if hit.layer == "page" else (hit.text, hit.marks)))
+def _hit(
+    hit: Hit, *, titles: Mapping[str, tuple[Turn | None, str, str]], query: str, facts: Mapping[str, Fact], opens: bool
+) -> Element:
+    """Return a hit as a row; a result in one line, unless it has an identifier of the query or `opens` results."""
+    talk, address, when = titles.get(hit.id), _address(hit, query), None
+    if hit.at:
+        when = ui.moment(hit.at, day=hit.layer != "turn")
+    if hit.layer == "result" and not (opens or hit.verbatim):
+        return ui.dated_row(_result_line(hit, address), when=when)
+    shown: Node = el("p", ui.link(address, ui.mark_spans(hit.text, hit.marks)), class_="said", dir="auto")
+    match hit.layer:
+        case "result":
+            shown = el("pre", el("code", ui.mark_spans(hit.text, hit.marks)), tabindex="0")
+        case "page":
+            shown = el("p", ui.mark_spans(*_parts(*_plain(*for_people(hit.text, hit.marks)))), dir="auto")
+        case _:
+            pass
     title = "About you" if hit.layer == "page" and hit.id == PERSONA else hit.title
-    shown: Node = el("p", ui.link(_address(hit), text), class_="said", dir="auto")
-    if hit.layer == "result":
-        shown = el("pre", el("code", text), tabindex="0")
+    is_titled = title and not (hit.layer == "entity" and hit.text.startswith(title))
     return ui.dated_row(
-        [el("p", ui.link(_address(hit), ui.memory_text(title)), class_="said") if title else None, shown],
+        [el("p", ui.link(address, ui.memory_text(title)), class_="said") if title and is_titled else None, shown],
         (role_text(hit.id, facts) if hit.layer == "entity" else None) or _LAYER_NAMES[hit.layer],
         ui.memory_text(_speaker(hit)) if hit.said_by else None,
-        _conversation(*talk) if talk else None,
+        _conversation(*talk, query) if talk else None,
         ui.review_badge() if hit.held else None,
-        _corrected_to(hit.newer) if hit.newer else None,
+        _changed_since(hit.newer) if hit.newer else None,
         *(ui.link(f"/{line.by}", "changed later") for line in hit.changed),
         el("span", hit.id, class_="id") if hit.id == query else None,
-        when=ui.moment(hit.at, day=hit.layer != "turn") if hit.at else None,
+        when=when,
     )
 
 
-def _corrected_to(turn: Turn) -> Element:
+def _result_line(hit: Hit, address: str) -> Element:
+    """Return a result in one line: what was called, and the first line with a word of the query."""
+    place = hit.marks[0][0] if hit.marks else 0
+    start = hit.text.rfind("\n", 0, place) + 1
+    start = max(start, place - _LINE // 2)
+    end = min(start + _LINE, (hit.text + "\n").index("\n", place))
+    marks = [(max(first, start) - start, last - start) for first, last in hit.marks if first < end and last > start]
+    found = ui.mark_spans(hit.text[start:end], marks)
+    return el(
+        "p", ui.link(address, ui.memory_text(hit.title or hit.id)), " ", el("code", found, dir="auto"), class_="said"
+    )
+
+
+def _changed_since(turn: Turn) -> Element:
     words = ui.memory_text(one_line(turn.content, _CORRECTION))
-    return el("span", "corrected to “", ui.link(f"/{turn.id}", words), "”")
+    return el("span", "changed since: “", ui.link(f"/{turn.id}", words), "”")
+
+
+def _parts(text: str, spans: Sequence[tuple[int, int]]) -> tuple[str, list[tuple[int, int]]]:
+    """Return the first sentences and lines of a page that have one of these spans, and where the spans are then."""
+    starts = [0, *(found.end() for found in _BETWEEN_PARTS.finditer(text)), len(text)]
+    parts = [(start, end) for start, end in pairwise(starts) if any(start <= first < end for first, _ in spans)]
+    shown, moved = "", list[tuple[int, int]]()
+    for start, end in parts[:_OF_A_PAGE] or [(0, starts[1])]:
+        shown += " … " if shown else ""
+        moved += [
+            (first - start + len(shown), last - start + len(shown)) for first, last in spans if start <= first < end
+        ]
+        shown += text[start:end].strip(" ·")
+    return shown, moved
 
 
 def _plain(text: str, spans: Sequence[tuple[int, int]]) -> tuple[str, list[tuple[int, int]]]:
@@ -273,9 +340,9 @@ def _plain(text: str, spans: Sequence[tuple[int, int]]) -> tuple[str, list[tuple
     return line, [(moved(start), moved(end)) for start, end in spans]
 
 
-def _conversation(turn: Turn | None, session: str, title: str) -> Element:
+def _conversation(turn: Turn | None, session: str, title: str, query: str) -> Element:
     if turn is not None:
-        return ui.conversation_link(turn, title)
+        return ui.conversation_link(turn, title, q=query)
     return ui.session_link(session, title)
 
 
@@ -295,7 +362,7 @@ def _speaker(hit: Hit) -> str:
     return ui.ROLE_NAMES.get(cast("Role", said_by), said_by)
 
 
-def _address(hit: Hit) -> str:
+def _address(hit: Hit, query: str) -> str:
     match hit.layer:
         case "page":
             return "/persona" if hit.id == "persona" else f"/scene/{ui.part(hit.id)}"
@@ -303,7 +370,9 @@ def _address(hit: Hit) -> str:
             return f"/entity/{ui.part(hit.id)}"
         case "result":
             ref, _, lines = hit.id.partition(":")
-            return ui.address(f"/{ref}", lines=lines)
+            return ui.address(f"/{ref}#hit", lines=lines, q=query)
+        case "turn":
+            return ui.address(f"/{hit.id}", q=query)
         case _:
             return f"/{hit.id}"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from math import log2, sqrt
 from typing import Any
@@ -121,8 +121,7 @@ def count_of(node: MapNode) -> str:
 def laid_out(given: MemoryMap, *, whole: str | None = None) -> Map:
     """Return the map with positions; the label of the node `whole` is not cut. 2,000 nodes take some 200 ms."""
     sizes = [node.statements + node.past for node in given.nodes]
-    shrunk = min(1.0, (300 / max(1, len(sizes))) ** 0.25)
-    radii = [min(24.0, 2.2 + 2.4 * sqrt(size)) * shrunk for size in sizes]
+    radii = [_radius(size, len(sizes)) for size in sizes]
     names = [remove_hidden(one_line(node.name, 80)) for node in given.nodes]
     labels = [
         name if node.name == whole else shorten(name, _LABEL_WIDTH, _LABEL)
@@ -150,6 +149,22 @@ def laid_out(given: MemoryMap, *, whole: str | None = None) -> Map:
         for link in given.links
     ]
     return Map(spots=spots, lines=lines, leaders=leaders, box=_around(spots))
+
+
+def as_of(drawn: Map, then: Sequence[MapNode]) -> Map:
+    """Return a map with the counts, dates and sizes that its spots had at another time; positions stay."""
+    nodes = {(node.name, node.topic): node for node in then}
+    spots = [
+        replace(spot, node=node, radius=round(_radius(node.statements + node.past, len(drawn.spots)), 1))
+        for spot in drawn.spots
+        for node in [nodes.get((spot.node.name, spot.node.topic), spot.node)]
+    ]
+    return replace(drawn, spots=spots)
+
+
+def _radius(statements: int, nodes: int) -> float:
+    """Return the radius in pixels of a node with so many statements, on a map with so many nodes."""
+    return min(24.0, 2.2 + 2.4 * sqrt(statements)) * min(1.0, (300 / max(1, nodes)) ** 0.25)
 
 
 def _day_or_none(at: datetime | None) -> date | None:
@@ -260,7 +275,7 @@ def legend(drawn: Map, day: date) -> Element | None:
         for spot in map(drawn.spots.__getitem__, drawn.leaders)
         if spot.is_on(day) and many[spot.colour] >= _NAMED
     ]  # fmt: skip
-    return el("div", "Mentioned with", names, class_="line") if names else None
+    return el("div", "A colour marks what is mentioned most with", names, class_="line") if names else None
 
 
 def neighbourhood(given: MemoryMap, name: str, day: date) -> Element:

@@ -6,7 +6,9 @@ import { ask, base, main, rebase } from "./page.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const LABEL = 12.5, LARGE = 11, NEW_DAYS = 7; // as in pictures/map.py
-const MOST_LABELS = 60;
+const MOST_LABELS = 60, TRIED = 240; // spots tried for a label
+const SIDES = [[0, 1], [0, -1], [1, 0], [-1, 0], [1, -1], [-1, -1], [1, 1], [-1, 1]]; // where it may be
+const EPOCH = 719163; // the ordinal of 1 January 1970
 const TABBED = 150; // spots; the others are reached by the pointer, and in the table
 const CLOSEST = 24; // times
 const SETTLED = 90; // milliseconds after the last zoom
@@ -24,15 +26,17 @@ function make(tag, attributes = {}, ...children) {
 }
 
 async function start(figure) {
-  const answer = await fetch(`${base}/map.json`);
-  if (answer.ok && figure.isConnected) draw(figure, await answer.json());
+  const data = await load();
+  if (data && figure.isConnected) draw(figure, data);
 }
+
+const load = () => fetch(`${base}/map.json${location.search}`).then((answer) => answer.ok && answer.json());
 
 function draw(figure, { box: [left, top, width, height], spots, lines }) {
   const frame = figure.querySelector(".picture");
   const svg = frame.querySelector("svg");
   const slider = main.querySelector("[name=day]");
-  const output = main.querySelector(".map-time output");
+  const date = main.querySelector("[name=on]");
   const paths = [1, 2, 3].map((wide) => make("path", { class: `w${wide}` }));
   const lit = make("path", { class: "lit" });
   const labels = make("g", { class: "labels", "aria-hidden": "true" });
@@ -42,13 +46,13 @@ function draw(figure, { box: [left, top, width, height], spots, lines }) {
     const href = base + (address || `/entity/${encodeURIComponent(name)}`);
     const shape = make(topic ? "rect" : "circle");
     const node = make("a", { href }, make("title"), shape);
-    node.firstChild.textContent = `${name}: ${about}`;
-    const text = make("text", radius > LARGE ? { class: "large" } : {});
+    const text = make("text");
     text.textContent = label || name;
-    return { href, node, shape, text, x, y, radius, colour, topic, begun, until, drawn: radius, beside: [] };
+    return { href, node, shape, text, x, y, colour, topic, begun, until, drawn: radius, beside: [] };
   });
   const byAddress = new Map(all.map((spot) => [spot.href, spot]));
-  const largest = [...all].sort((a, b) => b.radius - a.radius); // stable, so the oldest of equals first
+  let largest; // the oldest of equals first
+  weigh(spots);
   for (const { node } of largest.slice(TABBED)) node.setAttribute("tabindex", "-1");
   for (const line of lines) for (const end of [line[0], line[1]]) all[end].beside.push(line);
   svg.replaceChildren(
@@ -60,13 +64,22 @@ function draw(figure, { box: [left, top, width, height], spots, lines }) {
   const first = Math.min(...spots.map((spot) => spot[9]));
   let day, marked, scale, clock, waits, touches;
 
+  function weigh(spots) {
+    spots.forEach(([name, , , about, , , radius], at) => {
+      const { node, text } = Object.assign(all[at], { radius });
+      node.firstChild.textContent = `${name}: ${about}`;
+      text.classList.toggle("large", radius > LARGE);
+    });
+    largest = [...all].sort((a, b) => b.radius - a.radius);
+  }
+
   // --- time ---
 
   const isOn = (begun, until) => begun <= day && (!until || day < until);
   const pathOf = ([a, b]) => `M${all[a].x} ${all[a].y}L${all[b].x} ${all[b].y}`;
 
-  function showDay() {
-    day = slider ? Number(slider.value) : Number.MAX_SAFE_INTEGER;
+  function showDay(chosen) {
+    day = chosen ?? (slider ? Number(slider.value) : Number.MAX_SAFE_INTEGER);
     for (const spot of all) {
       spot.isOn = isOn(spot.begun, spot.until);
       const isNew = slider && day - spot.begun < NEW_DAYS && day - first >= NEW_DAYS;
@@ -80,24 +93,25 @@ function draw(figure, { box: [left, top, width, height], spots, lines }) {
     for (const row of main.querySelectorAll("#names tbody tr")) {
       row.hidden = !(byAddress.get(row.querySelector("a").pathname)?.isOn ?? true);
     }
-    if (slider) output.textContent = dayText();
+    if (slider) date.value = new Date((day - EPOCH) * 864e5).toISOString().slice(0, 10);
     mark(null);
     showLabels();
   }
 
-  function dayText() {
-    const at = new Date((day - 719163) * 864e5); // the ordinal of 1 January 1970
-    const form = { day: "numeric", month: "short", year: "numeric", timeZone: "UTC" };
-    return at.toLocaleDateString("en-GB", form).replace("Sept", "Sep");
+  function chooseDate() {
+    if (!date.checkValidity()) return;
+    showDay((slider.value = Date.parse(date.value) / 864e5 + EPOCH));
+    follow();
   }
 
-  // Gets the words around the picture as of the day.
+  // Gets words and sizes as of the day.
   async function follow() {
     const address = day < slider.max ? `?day=${day}` : location.pathname;
     history.replaceState(null, "", address);
-    const answer = await ask();
+    const [answer, data] = await Promise.all([ask(), load()]);
     const page = answer.ok && build(["div", {}, (await answer.json()).body]);
     if (!page || !location.href.endsWith(address)) return;
+    if (data.spots?.length === all.length) weigh(data.spots), settle();
     rebase(page);
     for (const part of [".lead", "#names"]) main.querySelector(part).replaceWith(page.querySelector(part));
   }
@@ -120,23 +134,29 @@ function draw(figure, { box: [left, top, width, height], spots, lines }) {
   // --- labels ---
 
   function showLabels(first = []) {
-    const high = (LABEL + 3.5) / scale;
+    const high = (LABEL + 3.5) / scale / 2;
     const half = { x: svg.clientWidth / scale / 2, y: svg.clientHeight / scale / 2 };
     const centre = { x: left + at.x * width, y: top + at.y * height };
-    const taken = [];
+    const isSeen = ({ x, y, isOn }) => isOn && Math.abs(x - centre.x) < half.x && Math.abs(y - centre.y) < half.y;
+    const seen = [...new Set([...first, ...largest])].filter(isSeen);
+    const taken = seen.slice(0, MOST_LABELS).map(({ x, y, drawn }) => [x, y, drawn, drawn]);
     const chosen = new Set();
-    for (const spot of [...first, ...largest]) {
+    for (const spot of seen.slice(0, TRIED)) {
       if (chosen.size >= MOST_LABELS) break;
-      const isSeen = Math.abs(spot.x - centre.x) < half.x && Math.abs(spot.y - centre.y) < half.y;
-      if (!spot.isOn || !isSeen || chosen.has(spot)) continue;
       spot.wide ??= measure.measureText(spot.text.textContent).width / 2 + 3;
       const wide = spot.wide / scale;
-      const x = within(centre.x - half.x + wide, spot.x, centre.x + half.x - wide);
-      const y = spot.y + spot.drawn;
-      if (taken.some(([a, b, other]) => Math.abs(y - b) < high && Math.abs(x - a) < wide + other)) continue;
-      taken.push([x, y, wide]);
-      chosen.add(spot);
-      set(spot.text, { x, y: y + 12 / scale });
+      const edge = half.x - wide;
+      for (const [right, down] of SIDES) {
+        const beside = spot.x + right * (wide + (down ? 0 : 1.01 * spot.drawn));
+        const x = right ? beside : within(centre.x - edge, beside, centre.x + edge);
+        const y = spot.y + down * (1.01 * spot.drawn + high);
+        const isFree = ([a, b, w, h]) => Math.abs(x - a) >= wide + w || Math.abs(y - b) >= high + h;
+        if (Math.abs(x - centre.x) > edge || !taken.every(isFree)) continue;
+        taken.push([x, y, wide, high]);
+        chosen.add(spot);
+        set(spot.text, { x, y: y + 4 / scale });
+        break;
+      }
     }
     labels.replaceChildren(...[...chosen].map(({ text }) => text));
   }
@@ -285,8 +305,9 @@ function draw(figure, { box: [left, top, width, height], spots, lines }) {
     button.hidden = false;
     button.addEventListener("click", acts[button.dataset.zoom]);
   }
-  slider?.addEventListener("input", showDay);
+  slider?.addEventListener("input", () => showDay());
   slider?.addEventListener("change", follow);
+  date?.addEventListener("change", chooseDate);
   figure.dataset.live = "";
   if (slider) slider.form.dataset.live = "";
   new ResizeObserver(fit).observe(figure);

@@ -79,6 +79,8 @@ const keys = {
   "/": () => (search.focus(), search.select()),
   j: () => move(1),
   k: () => move(-1),
+  ArrowDown: () => move(1),
+  ArrowUp: () => move(-1),
   "?": () => dialog.showModal(),
   g: () => (menu.className = "goes"),
   Escape: leave,
@@ -94,7 +96,7 @@ addEventListener("keydown", (event) => {
   if (dialog.open || (field && event.key !== "Escape")) return;
   if (menu.className) {
     go(event.key);
-  } else if (event.key in keys) {
+  } else if (event.key in keys && (event.target.matches?.(ROW) || !event.key.startsWith("Arrow"))) {
     event.preventDefault();
     keys[event.key]();
   } else if (event.key === "Enter" && event.target.matches?.(ROW)) {
@@ -114,7 +116,7 @@ main.addEventListener("focusin", () => {
   if (row >= 0) history.replaceState({ row }, "");
 });
 if (/^#[a-z]+$/.test(location.hash)) main.querySelector(`details${location.hash}`)?.setAttribute("open", "");
-else focusRow(rows()[history.state?.row], { preventScroll: true });
+else focusRow(rows()[history.state?.row ?? (here === "/search" ? 0 : -1)], { preventScroll: true });
 
 // --- changes ---
 
