@@ -7,7 +7,9 @@ address. All classes of the style sheet are used here or in `pictures`; pages on
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import date
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
@@ -15,6 +17,7 @@ from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.rights import Right, includes
 from mcp_memory.core.text import name_hidden, one_line, plural, remove_hidden, split_hidden
 from mcp_memory.core.types import ATTRIBUTION, Atom, Fact, Kind, MentionedEntity, Role, Source, StatementKind, Turn
+from mcp_memory.language.when.annotate import ADDITION
 from mcp_memory.longterm.names import USER
 from mcp_memory.ui.elements import Element, Node, el
 from mcp_memory.ui.times import day_of as day_of
@@ -121,6 +124,11 @@ def link(path: str, *children: Any, class_: str | None = None, **query: object) 
 def memory_text(text: str, *, class_: str | None = None, tag: str = "span") -> Element:
     """Return a text of the memory without hidden characters, and with its own direction."""
     return el(tag, remove_hidden(text), dir="auto", class_=class_)
+
+
+def statement_text(text: str) -> Element:
+    """Return a statement whose date is beside it, so the dates that the memory added to its words are left out."""
+    return memory_text(ADDITION.sub("", text))
 
 
 def mark_spans(text: str, spans: Sequence[tuple[int, int]], *, around: int | None = None) -> list[Node]:
@@ -306,8 +314,8 @@ def pager(path: str, cursor: str | None, text: str, **query: object) -> Element 
     )
 
 
-def chosen_of(label: str, links: Iterable[tuple[str, str, bool]]) -> Element:
-    """Return links of which one is chosen, such as orders of a list; each is its text, its address, and if it is."""
+def chosen_of(label: str, links: Iterable[tuple[Any, str, bool]]) -> Element:
+    """Return links of which one is chosen, such as orders of a list; each is its content, its address, and if it is."""
     entries = (el("a", text, href=path, aria_current="true" if chosen else None) for text, path, chosen in links)
     return el("nav", line(entries), class_="chips", aria_label=label)
 
@@ -339,7 +347,7 @@ def statement_row(atom: Atom) -> Element:
         *entity_links(atom.entities),
     ]
     rule = rule_badge(atom)
-    said = el("p", link(f"/{atom.id}", memory_text(atom.text)), [" ", rule] if rule else None, class_="said")
+    said = el("p", link(f"/{atom.id}", statement_text(atom.text)), [" ", rule] if rule else None, class_="said")
     row = dated_row(said, *meta, when=el("span", since, class_="when"))
     return el("div", row, class_="statement ended" if ended else "statement")
 
@@ -360,7 +368,7 @@ def turn_row(turn: Turn, spans: Sequence[tuple[int, int]] = ()) -> Element:
     """Return a turn, verbatim."""
     return el(
         "div",
-        line(link(f"/{turn.id}", turn.id, class_="id"), speaker(turn), moment(turn.said_at)),
+        line(speaker(turn), link(f"/{turn.id}", moment(turn.said_at))),
         el("div", mark_spans(turn.content, spans), dir="auto", class_="verbatim"),
         class_=f"turn by-{turn.role}",
     )
@@ -389,6 +397,13 @@ def input_field(label: str, name: str, value: str, *, hint: str | None = None, k
     """Return a labelled field; `hint` is an example of a value."""
     return el("label", label, " ", el("input", type=kind, name=name, value=value, placeholder=hint, dir="auto"),
               class_="field")  # fmt: skip
+
+
+def date_field(label: str, name: str, value: str) -> Element:
+    """Return a labelled field for a day; it is empty if the value is no day such as `2026-11-30`."""
+    with suppress(ValueError):
+        return el("label", label, el("input", type="date", name=name, value=date.fromisoformat(value).isoformat()))
+    return el("label", label, el("input", type="date", name=name))
 
 
 def search_form(path: str, label: str, value: str, *more: Any, button: Element | None = None) -> Element:

@@ -62,7 +62,7 @@ def quoting_turn(memory: Memory, start: int) -> None:
 async def test_a_statement_tells_which_lines_of_pages_name_it(maya: Memory) -> None:
     page = await at(maya, "/a2")
     named = [text_of(one) for one in elements(page) if one.tag == "li"]
-    assert "About youHer knee hurts (a2), see the-knee" in named
+    assert "About youHer knee hurts, see the-knee" in named
     assert "The KneeThe knee hurts still (a2)." in named
     assert {"/persona", "/scene/the-knee"} <= set(links(page))
 
@@ -290,7 +290,7 @@ async def test_a_preview_shows_all_that_would_go_and_forgets_nothing(maya: Memor
     shown = text(page)
     assert "Maya's left knee hurts." in shown
     assert "The lines that are based on it in the page about the user, the page “The Knee”." in shown
-    assert "Her knee hurts (a2), see the-knee" in shown
+    assert "Her knee hurts, see the-knee" in shown
     form = forms(page)[0]
     assert (form.action, form.values["ids"], form.values["reason"]) == ("/do/forget", ["t2"], [""])
     assert "Forget them" in form.words

@@ -42,7 +42,7 @@ def _periods(chosen: str) -> Element:
 
 def change_row(change: Replaced) -> Element:
     """Return a replaced statement above the one that replaced it, with the day of the change."""
-    old, new = (ui.memory_text(one_line(atom.text, _TEXT)) for atom in (change.old, change.new))
+    old, new = (ui.statement_text(one_line(atom.text, _TEXT)) for atom in (change.old, change.new))
     return ui.dated_row(
         [
             el("p", el("del", ui.link(f"/{change.old.id}", old)), class_="said"),
