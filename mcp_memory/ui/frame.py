@@ -13,7 +13,7 @@ from mcp_memory.ui.components import Page
 from mcp_memory.ui.elements import Element, Node, el, html
 
 NAME = "mcp-memory"
-SEARCH_HINT = "Search ( / )"
+SEARCH_HINT = "Search"
 ENTRY_TITLE = "Open the memory"
 PLACES = (
     ("today", "Today", "/"),
@@ -25,7 +25,7 @@ PLACES = (
     ("tasks", "Tasks", "/tasks"),
     ("savings", "Savings", "/savings"),
     ("review", "Review", "/review"),
-    ("home", "Upkeep", "/home"),
+    ("home", "Export and settings", "/home"),
 )
 """The navigation: what `Page.here` calls an entry, its text and its address."""
 _GROUP_STARTS = frozenset(("live", "review"))
@@ -53,7 +53,7 @@ _KEYS = (
     ("Ctrl Enter", "send the form"),
     ("g", "then the initial or the number of a page: go to it"),
     ("r q", "on Review: release, keep out"),
-    ("u", "on Upkeep: bring back what was forgotten"),
+    ("u", "on Export and settings: bring back what was forgotten"),
     ("n p", "in a result: next and previous hit"),
     ("+ - 0", "on the map: closer, farther, all"),
     ("?", "show these keys"),

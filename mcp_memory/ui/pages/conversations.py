@@ -218,7 +218,7 @@ def _imports(view: View, files: Sequence[Imported], logs: Sequence[FollowedLog])
         ]
     how = el(
         "p",
-        "To follow the logs of a coding agent as they are written, run: ",
+        "Imports are made in a terminal. This follows the logs of a coding agent as they are written: ",
         el("code", "mcp-memory import claude-code --watch"),
     )
     return ui.section(
