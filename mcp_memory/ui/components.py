@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
@@ -78,6 +78,19 @@ KIND_EXPLANATIONS: Mapping[StatementKind, str] = {
     "instruction": "rule: how agents should work",
     "promise": "promise: what to tell you when something comes up",
 }
+_PROGRAMS: Mapping[str, str] = {
+    "chatgpt": "ChatGPT",
+    "claude-ai": "Claude Desktop",
+    "claude-code": "Claude Code",
+    "codex": "Codex",
+    "cursor": "Cursor",
+    "gemini": "Gemini",
+    "gemini-cli": "Gemini CLI",
+    "opencode": "OpenCode",
+    "vscode": "VS Code",
+    "windsurf": "Windsurf",
+    "zed": "Zed",
+}
 TURNS_AROUND = 3
 """Turns that are shown before and after a turn."""
 _MAX_HIDDEN = 300  # characters that name a run of hidden characters
@@ -123,7 +136,16 @@ def link(path: str, *children: Any, class_: str | None = None, **query: object) 
 # --- texts of the memory ----------------------------------------------------------------------------
 def memory_text(text: str, *, class_: str | None = None, tag: str = "span") -> Element:
     """Return a text of the memory without hidden characters, and with its own direction."""
-    return el(tag, remove_hidden(text), dir="auto", class_=class_)
+    return el(tag, fade_dates(remove_hidden(text)), dir="auto", class_=class_)
+
+
+def fade_dates(text: str) -> list[Node]:
+    """Return a text with the dates that the memory added to it, as in `tomorrow [1 December 2026]`, small."""
+    nodes, place = list[Node](), 0
+    for match in ADDITION.finditer(text):
+        nodes += [text[place : match.start()], " ", el("small", match[0].strip())]
+        place = match.end()
+    return [*nodes, text[place:]]
 
 
 def statement_text(text: str) -> Element:
@@ -202,6 +224,16 @@ def speaker(turn: Turn) -> Node:
     if not turn.name:
         return memory_text(role)
     return memory_text(turn.name if turn.role == "user" else f"{turn.name} ({role})")
+
+
+def program_name(client: str) -> str:
+    """Return the name that people know a program by; of an unknown program, the name it gives itself."""
+    return _PROGRAMS.get(client.lower().removesuffix("-vscode"), client)
+
+
+def client_named(program: str) -> str:
+    """Return the name that a program gives itself, from the name that people know it by; an unknown name as it is."""
+    return next((client for client, name in _PROGRAMS.items() if name.lower() == program.lower()), program)
 
 
 def name_of_source(source: Source) -> Node | None:
@@ -318,6 +350,11 @@ def chosen_of(label: str, links: Iterable[tuple[Any, str, bool]]) -> Element:
     """Return links of which one is chosen, such as orders of a list; each is its content, its address, and if it is."""
     entries = (el("a", text, href=path, aria_current="true" if chosen else None) for text, path, chosen in links)
     return el("nav", line(entries), class_="chips", aria_label=label)
+
+
+def untitled(at: datetime, client: str | None = None) -> str:
+    """Return what a conversation without a title is called, by its day and its program."""
+    return f"{program_name(client) if client else 'A conversation'}, {day_text(day_of(at))}"
 
 
 def session_link(session: str, title: str) -> Element:

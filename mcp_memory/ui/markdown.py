@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from mcp_memory.core.text import remove_hidden
 from mcp_memory.language.when.annotate import ADDITION
-from mcp_memory.ui.components import ENDED, link, memory_text, part
+from mcp_memory.ui.components import ENDED, fade_dates, link, memory_text, part
 from mcp_memory.ui.elements import Element, Node, el, text_of
 
 _DEEPEST = 6
@@ -201,7 +201,7 @@ class _Page:
             case "name":
                 return [self._name_link(token[2:-2])]
             case "addition":
-                return [" ", el("small", token[1:])]
+                return fade_dates(token)
             case "turn" | "node":
                 return [link(f"/{token}", token)]
             case "ref":

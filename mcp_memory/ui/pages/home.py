@@ -452,7 +452,7 @@ def _connected(status: dict[str, Any]) -> Element:
     lines = (
         (
             f"{process['what']} ({process['pid']})",
-            ui.memory_text(", ".join(process["clients"])) if process["clients"] else "none",
+            ui.memory_text(", ".join(map(ui.program_name, process["clients"]))) if process["clients"] else "none",
             ui.moment(datetime.fromisoformat(process["since"])) if process["since"] else "",
             process["version"],
         )

@@ -138,6 +138,7 @@ def _version(version: PersonaVersion) -> Element:
 KINDS = get_args(Kind)
 _LISTED = 30
 _TOPICS, _SUMMARY = 8, 160  # topics that are not folded, characters of their summaries
+_OF_TOPIC = 100  # statements
 _CLAIMS = 10  # lines about the user
 _WEEKS, _MONTHS = 4, 24
 _STATEMENTS = "/memory#statements"
@@ -398,22 +399,34 @@ async def scene(view: View) -> Page:
     text = await memory.scene_page(slug) if is_current else chosen.body
     atoms = await memory.statements_by_id(list(dict.fromkeys((*chosen.atoms, *cited_atoms(text)))))
     ended = ended_statements(atoms)
-    based_on = [atom for atom in atoms if atom.id in chosen.atoms]
     names = scene_names(await memory.scenes())
-    versions = ui.rows(_scene_version(view, version, newest) for version in history)
-    return Page(
-        title=remove_hidden(one_line(chosen.title or slug, 120)),
-        here="memory",
-        body=ui.body(
-            _scene_state(chosen, newest),
+    based_on = [atom for atom in atoms if atom.id in chosen.atoms]
+    if chosen.reason == COMPUTED:
+        _, mark, rest = text.partition("\n## ")  # before it are the lines of the statements
+        parts = [_listed_statements(chosen, based_on[::-1]), markdown(f"{mark}{rest}", scenes=names, top=1)]
+    else:
+        versions = ui.rows(_scene_version(view, version, newest) for version in history)
+        parts = [
             markdown(text, scenes=names, ended=ended, title=chosen.title, top=1)
             if text.strip()
             else ui.empty("Nothing is left of this version."),
             ui.section("Based on", ui.rows(map(ui.statement_row, based_on)), id="evidence") if based_on else None,
-            None
-            if chosen.reason == COMPUTED
-            else el("details", el("summary", "Earlier versions"), versions, open=not is_current),
-        ),
+            el("details", el("summary", "Earlier versions"), versions, open=not is_current),
+        ]
+    return Page(
+        title=remove_hidden(one_line(chosen.title or slug, 120)),
+        here="memory",
+        body=ui.body(_scene_state(chosen, newest), *parts),
+    )
+
+
+def _listed_statements(topic: Scene, atoms: Sequence[Atom]) -> Element:
+    """Return the first statements of a topic, and a link to all if there are more."""
+    every = ui.link(_STATEMENTS, f"All {ui.count(len(atoms))} statements", scene=topic.slug)
+    return ui.section(
+        None,
+        ui.rows(map(ui.statement_row, atoms[:_OF_TOPIC])),
+        el("p", every, class_="pager") if len(atoms) > _OF_TOPIC else None,
     )
 
 

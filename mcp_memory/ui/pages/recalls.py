@@ -30,19 +30,6 @@ _UNASKED: Mapping[str, str] = {
     "start": "At the start of a conversation",
 }
 """What is shown of a recall whose question is not known."""
-_CLIENTS: Mapping[str, str] = {
-    "chatgpt": "ChatGPT",
-    "claude-ai": "Claude Desktop",
-    "claude-code": "Claude Code",
-    "codex": "Codex",
-    "cursor": "Cursor",
-    "gemini": "Gemini",
-    "gemini-cli": "Gemini CLI",
-    "opencode": "OpenCode",
-    "vscode": "VS Code",
-    "windsurf": "Windsurf",
-    "zed": "Zed",
-}
 _SAID: Mapping[FeedbackVerdict, str] = {"helpful": "Helpful", "wrong": "Wrong here"}
 
 
@@ -83,7 +70,7 @@ async def recall_rows(view: View, entries: Sequence[RecallEntry]) -> Element:
 
 
 def _filters(text: str, client: str, clients: Sequence[str]) -> Element:
-    options = [("", "any"), *((name, remove_hidden(client_name(name))) for name in clients)]
+    options = [("", "any"), *((name, remove_hidden(ui.program_name(name))) for name in clients)]
     return el(
         "form",
         ui.input_field("Words of the question", "q", text, kind="search"),
@@ -102,7 +89,7 @@ def _recall_row(entry: RecallEntry, asked: Asked | None, line: str | None, talk:
             el("p", ui.link(f"/recall/{entry.id}", _question(entry, asked)), class_="said"),
             el("p", "→ ", ui.memory_text(one_line(line, _QUESTION))) if line else None,
         ],
-        ui.memory_text(client_name(entry.client)) if entry.client else None,
+        ui.memory_text(ui.program_name(entry.client)) if entry.client else None,
         plural(len(entry.ids), "line"),
         talk,
         when=ui.moment(entry.at),
@@ -124,13 +111,8 @@ def _connected(processes: Sequence[dict[str, Any]]) -> Element | None:
 
 
 def _name(process: dict[str, Any]) -> str:
-    clients = ", ".join(map(client_name, process["clients"]))
+    clients = ", ".join(map(ui.program_name, process["clients"]))
     return f"{process['what']} · {clients}" if clients else str(process["what"])
-
-
-def client_name(client: str) -> str:
-    """Return the name that people know a program by; of an unknown program, the name it gives itself."""
-    return _CLIENTS.get(client.lower().removesuffix("-vscode"), client)
 
 
 # --- a recall ---------------------------------------------------------------------------------------
@@ -150,7 +132,7 @@ async def recall(view: View) -> Page:
         body=ui.body(
             ui.line(
                 ui.moment(entry.at),
-                ui.memory_text(client_name(entry.client)) if entry.client else None,
+                ui.memory_text(ui.program_name(entry.client)) if entry.client else None,
                 _talk_link(entry, titles),
                 plural(entry.tokens, "token") if entry.tokens else None,
             ),

@@ -178,7 +178,7 @@ def _by_session(sessions: Sequence[SessionSavings], titles: Mapping[str, str], s
         (
             ui.session_link(session.session, titles[session.session])
             if session.session in titles
-            else ui.memory_text(session.session),
+            else ui.untitled(session.at),
             ui.moment(session.at, day=True),
             ui.count(session.saved),
             ui.count(session.spent),
