@@ -184,11 +184,11 @@ def quote_turn(
     words. `title` is the title of the conversation.
     """
     to_turn = link(f"/{turn.id}", moment(turn.said_at), **({"for": of} if of else {}))
-    where = [" · ", conversation_link(turn, title)] if title else None
+    where = conversation_link(turn, title) if title else None
     return el(
         "figure",
         el("blockquote", mark_spans(turn.content, spans, around=around), dir="auto"),
-        el("figcaption", speaker(turn), " · ", to_turn, where),
+        el("figcaption", el("span", speaker(turn)), to_turn, where, class_="line"),
         class_="quote",
     )
 
