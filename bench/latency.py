@@ -2,8 +2,8 @@
 
 Everything is measured on an invented conversation of N turns (`bench.corpus`), with a floor from the same run:
 
-* `start`: from spawn to the answer of `initialize` over stdio, and from there to that of `tools/list`; floor: a bare
-  SDK server, started alternately with it.
+* `start`: from spawn to the answer of `initialize` over stdio, for the first client of a home and for a second one,
+  and from there to the answer of `tools/list`; floor: a bare SDK server, started alternately with it.
 * `capture`: turns per second through `Memory.record_turns` in batches of 50 and one by one, indexed by words and
   flushed to disk, and until the background has embedded them; floor: the same rows into one bare FTS5 table in WAL
   mode, with as many commits.
@@ -15,9 +15,9 @@ Everything is measured on an invented conversation of N turns (`bench.corpus`), 
   and the file flushed and renamed.
 * `answers`: tokens (o200k) per hit of the tool's concise text; floor: the words of its excerpts alone. And tokens of
   all tool objects as `tools/list` sends them; floor: without their output schemas, as some clients get them.
-* `server`: the real server over stdio with the SDK's client: resident memory at rest (three seconds after the start,
-  with the store open) and after 100 searches, round trips, and the first of them, which loads the model; floor: the
-  bare server.
+* `server`: the real server over stdio with the SDK's client: resident memory of all its processes at rest (three
+  seconds after the start, with the store open) and after 100 searches, for one client and for four; round trips, and
+  the first of them, which loads the model; floor: the bare server.
 * `disk`: bytes of the home by kind; floor: the text itself, and the bare FTS5 table.
 
 The folder of --home is kept and used again by the next run with the same N; without it, a temporary folder is used.
@@ -62,6 +62,7 @@ from mcp_memory.service.render import render
 QUERIES, WARM_QUERIES, RECALL_QUERIES = 240, 12, 60
 ONE_BY_ONE = 300
 SERVER_QUERIES = 100
+CLIENTS = 4
 HITS = 10
 MIB = 2**20
 
@@ -89,6 +90,7 @@ async def measure(bed: Bed, *, pairs: int, offloads: int = 15) -> dict[str, Any]
         "offload": await _offload(bed.folder, offloads),
         "server": {
             "ours": await servers.weigh(servers.ours(bed.home), texts),
+            "four": await servers.weigh(servers.ours(bed.home), texts, clients=CLIENTS),
             "bare": await servers.weigh(servers.bare(), texts),
         },
         "answers": await _answers(bed, asked[:RECALL_QUERIES]),
@@ -264,7 +266,7 @@ def table(found: dict[str, Any]) -> Iterator[str]:
         "spawn to initialize, ms",
         f"{start['ours_ms']:.0f}",
         f"{start['bare_ms']:.0f} bare SDK server",
-        f"{start['ratio']:.2f} × (median of {start['pairs']} pairs)",
+        f"{start['ratio']:.2f} × (median of {start['pairs']} pairs); a second client {start['next_ms']:.0f}",
     )
     yield _row(
         "initialize to tools/list, ms",
@@ -312,6 +314,12 @@ def table(found: dict[str, Any]) -> Iterator[str]:
         f"{_megabytes(server['bare']['resident_mb'])} bare SDK server",
         f"after {SERVER_QUERIES} searches; at rest {_megabytes(server['ours']['resident_at_rest_mb'])}, bare "
         f"{_megabytes(server['bare']['resident_at_rest_mb'])}; peak {_megabytes(server['ours']['peak_mb'])}",
+    )
+    yield _row(
+        f"  {CLIENTS} clients together",
+        _megabytes(server["four"]["resident_mb"]),
+        f"{_megabytes(CLIENTS * server['bare']['resident_mb'])} bare SDK servers",
+        f"at rest {_megabytes(server['four']['resident_at_rest_mb'])}",
     )
     yield _row(
         "  round trip p50 / p95, ms",

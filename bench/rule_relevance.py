@@ -156,7 +156,8 @@ async def shown_in(memory: RuleMemory) -> list[Shown]:
 def _stating(opened: Memory, turns: Iterable[str]) -> list[str]:
     """Return the turns from which the reader made a statement of a rule, including ended ones."""
     context = _desk(opened)
-    return [id for id in turns if any(map(_is_rule, context.store.read(context.space, atom_rows.list_based_on, id)))]
+    based = context.store.read(context.space, atom_rows.based_on, turns)
+    return [id for id, atoms in based.items() if any(map(_is_rule, atoms))]
 
 
 def _shown(opened: Memory, prompt: str) -> tuple[list[str], list[str]]:

@@ -11,7 +11,9 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -86,37 +88,46 @@ def _environment() -> dict[str, str]:
 def start_up(*, pairs: int) -> dict[str, Any]:
     """Time both servers alternately, on empty homes: from spawn to the answers of `initialize` and `tools/list`.
 
-    `ratio` is the median of the ratios within pairs, `heavy` the modules of HEAVY that were loaded by `initialize`,
-    and `extra_import_ms` the imports that the bare server does not have, by package, longest first.
+    Ours is timed for the first client, which waits for the daemon to start, and for a `next` client beside it. `ratio`
+    is the median of the ratios within pairs for the first, `heavy` the modules of HEAVY that were loaded by
+    `initialize`, and `extra_import_ms` the imports that the bare server does not have, by package, longest first.
     """
-    with TemporaryDirectory(prefix="bench-") as folder:
-        both = ours(Path(folder)), bare()
-        imported, floor = (_imports(server) for server in both)  # first: it also brings the files into memory
-        timed = [
-            tuple(_seconds_to_answers(server) for server in both)
-            for _ in tqdm(range(pairs), desc="start", unit="pair", leave=False)
-        ]
+    with TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
+        imported, floor = (_imports(server) for server in (ours(Path(folder) / "first"), bare()))  # and warms the files
+        timed: list[tuple[tuple[float, float], tuple[float, float], tuple[float, float]]] = []
+        for number in tqdm(range(pairs), desc="start", unit="pair", leave=False):
+            own = ours(Path(folder) / f"{number}")
+            with _started(own) as (first, _), _started(own) as (following, _), _started(bare()) as (plain, _):
+                timed.append((first, following, plain))
     return {
         "pairs": pairs,
-        "ours_ms": _ms([own for (own, _), _ in timed]),
-        "bare_ms": _ms([bare for _, (bare, _) in timed]),
-        "ratio": round(median(own / bare for (own, _), (bare, _) in timed), 3),
-        "tools_list_ms": _ms([own for (_, own), _ in timed]),
-        "bare_tools_list_ms": _ms([bare for _, (_, bare) in timed]),
+        "ours_ms": _ms([first for (first, _), _, _ in timed]),
+        "next_ms": _ms([following for _, (following, _), _ in timed]),
+        "bare_ms": _ms([plain for _, _, (plain, _) in timed]),
+        "ratio": round(median(first / plain for (first, _), _, (plain, _) in timed), 3),
+        "tools_list_ms": _ms([first for (_, first), _, _ in timed]),
+        "bare_tools_list_ms": _ms([plain for _, _, (_, plain) in timed]),
         "heavy": [name for name in HEAVY if name in imported],
         "modules": {"ours": len(imported), "bare": len(floor)},
         "extra_import_ms": _by_package({name: us for name, us in imported.items() if name not in floor}),
     }
 
 
-def _seconds_to_answers(server: Server) -> tuple[float, float]:
-    """Return the seconds from spawn to the answer of `initialize`, and from there to that of `tools/list`."""
+@contextmanager
+def _started(server: Server) -> Generator[tuple[tuple[float, float], subprocess.Popen[bytes]]]:
+    """Start a server that runs until the block ends.
+
+    Yields the seconds from spawn to the answer of `initialize`, and from there to that of `tools/list`.
+    """
     start = perf_counter()
     with subprocess.Popen(
         server.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=dict(server.env)
     ) as process:
-        initialized, listed = _answered(process, [_INITIALIZE], [_INITIALIZED, _LIST])
-    return initialized - start, listed - initialized
+        try:
+            initialized, listed = _answered(process, [_INITIALIZE], [_INITIALIZED, _LIST])
+            yield (initialized - start, listed - initialized), process
+        finally:
+            process.kill()
 
 
 def _imports(server: Server) -> dict[str, int]:
@@ -127,15 +138,13 @@ def _imports(server: Server) -> dict[str, int]:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=dict(server.env)
         ) as process:
             _answered(process, [_INITIALIZE])
+            process.kill()
         log.seek(0)
         return {module: int(us) for us, module in _IMPORTED.findall(log.read())}
 
 
 def _answered(process: subprocess.Popen[bytes], *sendings: Sequence[Mapping[str, Any]]) -> list[float]:
-    """Send groups of messages, each after the answer to the one before; return the times of the answers.
-
-    The server is killed immediately after the last answer, before it does anything else.
-    """
+    """Send groups of messages, each after the answer to the one before; return the times of the answers."""
     assert process.stdin is not None
     assert process.stdout is not None
     alarm = Timer(_TOO_LONG_S, process.kill)
@@ -151,7 +160,6 @@ def _answered(process: subprocess.Popen[bytes], *sendings: Sequence[Mapping[str,
                 raise RuntimeError(f"{process.args!r} did not answer {messages[-1]['method']} but {answer[:200]!r}")
     finally:
         alarm.cancel()
-        process.kill()
     return moments
 
 
@@ -170,49 +178,63 @@ def _ms(seconds: Sequence[float]) -> float:
 # --- weight -----------------------------------------------------------------------------------------
 
 
-async def weigh(server: Server, questions: Sequence[str]) -> dict[str, Any]:
-    """Ask the questions through a real client; return the server's resident megabytes, and its round trips.
+async def weigh(server: Server, questions: Sequence[str], *, clients: int = 1) -> dict[str, Any]:
+    """Ask the questions through real clients in turn; return the resident megabytes, and the round trips.
 
-    The first question is sent once the server has opened its store, which it does by itself after `tools/list`.
+    The megabytes are those of all processes that serve the clients, our daemon among them. The first question is sent
+    once the server has opened its store, which it does by itself after `tools/list`.
     """
     from mcp import Client, StdioServerParameters
 
     import_module("jsonschema.validators")  # the client imports it with the first answer
 
-    there_before = _children()
+    there_before = _descendants()
     parameters = StdioServerParameters(command=server.command[0], args=list(server.command[1:]), env=dict(server.env))
     round_trips: list[float] = []
-    async with Client(parameters) as client:
-        await client.list_tools()
+    async with AsyncExitStack() as stack:
+        connected = [await stack.enter_async_context(Client(parameters)) for _ in range(clients)]
+        for client in connected:
+            await client.list_tools()
         await anyio.sleep(_SETTLING_S)
-        at_rest = [memory_of(pid) for pid in _children() - there_before]
-        for question in tqdm(questions, desc="server", unit="search", leave=False):
+        at_rest = _sum(map(memory_of, _descendants() - there_before))
+        for number, question in enumerate(tqdm(questions, desc="server", unit="search", leave=False)):
             start = perf_counter()
-            answer = await client.call_tool("conversation_search", {"query": question})
+            answer = await connected[number % clients].call_tool("conversation_search", {"query": question})
             round_trips.append(perf_counter() - start)
             if answer.is_error:
                 raise RuntimeError(f"the server refused {question!r}: {answer.content}")
-        memory = [memory_of(pid) for pid in _children() - there_before]
+        memory = _sum(map(memory_of, _descendants() - there_before))
     return {
-        "resident_at_rest_mb": at_rest[0]["VmRSS"] if at_rest else None,
-        "resident_mb": memory[0]["VmRSS"] if memory else None,
-        "peak_mb": memory[0]["VmHWM"] if memory else None,
-        "files_mb": memory[0]["RssFile"] if memory else None,
+        "resident_at_rest_mb": at_rest.get("VmRSS"),
+        "resident_mb": memory.get("VmRSS"),
+        "peak_mb": memory.get("VmHWM"),
+        "files_mb": memory.get("RssFile"),
         "first_ms": round(1_000 * round_trips[0], 1),
         "round_trip_ms": timings_ms(round_trips[1:]),
     }
 
 
-def _children() -> set[int]:
-    """Return the child processes of this one; none if there is no /proc."""
-    found: set[int] = set()
+def _sum(figures: Iterable[Mapping[str, float]]) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for each in figures:
+        total.update(each)  # pyright: ignore[reportArgumentType] a Counter adds floats too
+    return total
+
+
+def _descendants() -> set[int]:
+    """Return the processes that this one started, and those that they started; none if there is no /proc."""
+    children: dict[int, list[int]] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
         except OSError:  # ended since it was listed
             continue
-        if int(fields[1]) == os.getpid():
-            found.add(int(stat.parent.name))
+        children.setdefault(int(fields[1]), []).append(int(stat.parent.name))
+    found, waiting = set[int](), [os.getpid()]
+    while waiting:
+        started = children.get(waiting.pop(), [])
+        found.update(started)
+        waiting += started
     return found
 
 

@@ -5,6 +5,7 @@
 * The developer's settings and home folder are out of sight: `MCP_MEMORY_*` is unset and HOME is empty.
 * No statements are made of sentences unless a test asks for it (`read_sentences=True`): they would be rows that it did
   not store, and reading loads the encoder.
+* A server of a stdio client is a process of its own, unless a test asks for a shared one: it would outlive its client.
 * Temporary folders are in memory where the system has a file system for that, unless TMPDIR names a folder: on a disk,
   a run of all tests waits minutes for `fsync` and for files to be deleted.
 """
@@ -133,6 +134,7 @@ def _stranger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         for name in [name for name in os.environ if name.startswith("MCP_MEMORY_")]:
             patch.delenv(name)
         patch.setenv("MCP_MEMORY_READ_SENTENCES", "false")
+        patch.setenv("MCP_MEMORY_SHARED", "false")
         patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
         yield
 

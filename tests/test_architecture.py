@@ -29,6 +29,7 @@ LAYERS: list[set[str]] = [
     {"service"},
     {"ui"},
     {"server", "integrations", "testing"},
+    {"daemon"},
     {"cli"},
     {"__main__"},
 ]

@@ -37,12 +37,14 @@ _OPENING_SECONDS = 10.0
 @click.option(
     "--no-token", is_flag=True, help="Accept every user and program of this machine, for http and sse on loopback."
 )
+@click.option("--session", hidden=True, help="Session of turns that name none.")
 @memory_options
-def serve(transport: str, host: str | None, port: int | None, no_token: bool) -> None:
+def serve(transport: str, host: str | None, port: int | None, no_token: bool, session: str | None) -> None:
     """Run the MCP server.
 
     With stdio, which desktop apps and coding agents use, it communicates on standard input and output and ends
-    with its client. With http (at /mcp) or sse (at /sse) it listens until Ctrl-C, and serves all spaces that tokens
+    with its client. Clients with the same settings share one process, which it starts (see the setting `shared`).
+    With http (at /mcp) or sse (at /sse) it listens until Ctrl-C, and serves all spaces that tokens
     open (`mcp-memory token`). Every client must present a token. On this machine the first start creates a token,
     prints it once and keeps it in the home (http-token); beyond this machine (a --host other than loopback) it does
     not start without a token. With --server it is a bridge for clients that start a program: it passes everything on to
@@ -56,17 +58,17 @@ def serve(transport: str, host: str | None, port: int | None, no_token: bool) ->
     if transport == "stdio" and (host is not None or port is not None or no_token):
         raise click.UsageError("--host, --port and --no-token are for --transport http or sse.")
     gc.disable()  # importing makes many objects and no garbage; collecting takes a tenth of the start
-    chosen = settings()
     if transport == "stdio":
-        from mcp_memory.integrations.hooks.command import start_if_used
-
         _export_options()
-        start_if_used(command_settings().get("home"), command_settings().get("space"))
+        _serve_shared()
+    chosen = settings()
     if (access := chosen.server_access()) is not None:
         if transport != "stdio":
             raise InvalidInput(f"{transport} serves the memory of this machine, but `server` is set. Unset it.")
+        from mcp_memory.integrations.hooks.command import start_if_used
         from mcp_memory.integrations.proxy.relay import exit_now, forward
 
+        start_if_used(command_settings().get("home"), command_settings().get("space"))
         gc.enable()
         exit_now(forward(access))
     from mcp_memory.server.transports import serve as serve_transport
@@ -79,7 +81,24 @@ def serve(transport: str, host: str | None, port: int | None, no_token: bool) ->
         HOST if host is None else host,
         PORT if port is None else port,
         needs_token=not no_token,
+        session=session,
     )
+
+
+def _serve_shared() -> None:
+    """Serve a client of stdio through the daemon, and end; return if it is to have a server of its own."""
+    from mcp_memory.integrations.hooks.daemon_files import daemon_files, is_shared
+
+    files = daemon_files(command_settings().get("home"), command_settings().get("space"))
+    if files is None or not is_shared(files.home):
+        return
+    from mcp_memory.daemon.bridge import run
+
+    gc.enable()
+    place = ["--home", str(files.home), *(["--space", files.space] if files.space else [])]
+    code = run(files, [sys.executable, "-P", "-m", "mcp_memory", *place, "serve"])
+    sys.stderr.flush()
+    os._exit(code)  # a thread is blocked reading standard input
 
 
 @click.command()
@@ -237,9 +256,9 @@ def hook(event: str, client: str) -> None:
     \b
     mcp-memory hook SessionStart < event.json
 
-    The first hook starts a small process that keeps the memory open for the next ones. It closes the memory after
-    ten minutes without an event, and ends after 12 hours (`hooks_idle_hours`). Until it is ready, hooks answer
-    themselves, by words alone.
+    A process keeps the memory open for hooks and clients; the first of them starts it. Without a client, it closes the
+    memory after ten minutes without an event, and ends after 12 hours (`hooks_idle_hours`). Until it is ready, hooks
+    answer themselves, by words alone.
     """
     if sys.stdin.isatty():
         click.echo("A client gives this its JSON on standard input; see mcp-memory hook --help.", err=True)
@@ -252,6 +271,6 @@ def hook(event: str, client: str) -> None:
 
 def _export_options() -> None:
     """Put options into the environment for the hooks' daemon, which has only `--home` and `--space`."""
-    for name in ("personal_space", "server"):
+    for name in ("personal_space", "server", "store"):
         if value := command_settings().get(name):
             os.environ[f"{PREFIX}{name.upper()}"] = value

@@ -151,6 +151,9 @@ class Settings(BaseModel):
     ui_port: int | None = _setting(
         None, "Port of `mcp-memory ui`; default: that of its last run if it is free, else any", ge=0, le=65535
     )
+    shared: bool = _setting(
+        True, "Whether stdio clients with the same settings share one server process, which their hooks use too"
+    )
     hooks_idle_hours: float = _setting(
         12, "Hours without an event after which the process that answers hooks ends", gt=0, le=8760
     )

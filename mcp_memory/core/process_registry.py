@@ -45,7 +45,7 @@ class HomeProcess:
 
     pid: int
     what: str = ""
-    """`serve stdio`, `serve http`, `hooks`, `status` and other commands, or `library`."""
+    """`daemon`, `serve stdio`, `serve http`, `status` and other commands, or `library`."""
     space: str = ""
     clients: tuple[str, ...] = ()
     """Names of the MCP clients that have connected, the latest last; at most 8."""

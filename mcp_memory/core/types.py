@@ -224,6 +224,8 @@ class MemoryMap:
     """The oldest first."""
     links: list[MapLink]
     total: int
+    related: list[tuple[str, int]] = field(default_factory=list[tuple[str, int]])
+    """Of the map of one entity: those that share current statements with it, and how many, most first; at most 40."""
 
 
 EntityOrder = Literal["statements", "last", "name"]

@@ -43,7 +43,7 @@ def superseded_ids(store: Store, space: str, ids: Sequence[str]) -> list[str]:
         if not (id.startswith("t") and ROW.fullmatch(id)):
             resolved.append(id)
             continue
-        based = [atom.id for atom in store.read(space, atom_rows.list_based_on, id) if atom.valid_to is None]
+        based = [atom.id for atom in store.read(space, atom_rows.based_on, [id])[id] if atom.valid_to is None]
         if not based:
             raise NotFound(
                 f"No statement is based on turn {id}, so there is nothing to supersede. Leave {id} out: what was said "

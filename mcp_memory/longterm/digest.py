@@ -16,6 +16,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time, timedelta
+from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -145,6 +146,7 @@ def statement_text(atom: Atom, limit: int) -> str:
     return f"{marks}: {text}" if marks else text
 
 
+@lru_cache(maxsize=1024)  # looking for secrets takes half a millisecond, and a page tries up to 200 statements
 def shown_text(text: str, limit: int) -> str:
     """Return a text on one line of at most `limit` characters, without bullets, citations, links and secrets.
 
@@ -224,11 +226,17 @@ def candidates(store: Store, space: str, *, at: datetime | None = None) -> Itera
     Yields nothing if no statement was extracted without a model. Lazy, because reading the dates in a statement
     takes most of the time, and a page has room for few statements.
     """
-    first = store.read(space, atom_rows.list_atoms, filters=Filters(unheld=True), limit=_FIRST)
-    newest = newest_statements(store, space)
-    stored = sorted({atom.id: atom for atom in (*first, *newest)}.values(), key=number_of)
+    if not store.read(space, atom_rows.has_sentences):
+        return
+    stored = considered(store, space)
     if any(atom.is_sentence for atom in stored):
         yield from candidates_among(store, space, stored, at=at)
+
+
+def considered(store: Store, space: str) -> list[Atom]:
+    """Return the 2,000 newest statements and the 200 current ones of the highest priority, oldest first."""
+    first = store.read(space, atom_rows.list_atoms, filters=Filters(unheld=True), limit=_FIRST)
+    return sorted({atom.id: atom for atom in (*first, *newest_statements(store, space))}.values(), key=number_of)
 
 
 def candidates_among(
@@ -274,10 +282,15 @@ def _weights(stored: Sequence[Atom], ended: Sequence[Atom], recalled: Collection
     return weights
 
 
-def newest_statements(store: Store, space: str, count: int = _NEWEST) -> list[Atom]:
-    """Return about `count` statements stored last, oldest first, with those that have ended."""
+def newest_statements(
+    store: Store, space: str, count: int = _NEWEST, *, learned_since: datetime | None = None
+) -> list[Atom]:
+    """Return about `count` statements stored last, oldest first, with those that have ended.
+
+    With `learned_since`, only those of them that were stored then or later.
+    """
     newest = store.totals(space, "atom").newest
-    return store.read(space, atom_rows.list_since, max(0, newest - count), limit=count)
+    return store.read(space, atom_rows.list_since, max(0, newest - count), limit=count, learned_since=learned_since)
 
 
 def is_fit(atom: Atom) -> bool:

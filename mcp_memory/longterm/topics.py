@@ -34,7 +34,7 @@ from mcp_memory.longterm.digest import newest_statements, number_of
 from mcp_memory.longterm.names import USER
 from mcp_memory.longterm.verification.trust import fit_for_pages
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.sql import entity_rows
+from mcp_memory.store.sql import atom_rows, entity_rows
 from mcp_memory.suspicion.flags import flags
 
 if TYPE_CHECKING:
@@ -67,6 +67,8 @@ class Topic:
 
 def topics(store: Store, space: str) -> list[Topic]:
     """Return at most 15 topics, the largest first; none if no statement was extracted without a model."""
+    if not store.read(space, atom_rows.has_sentences):
+        return []
     atoms = _statements(store, space)
     if not any(atom.is_sentence for atom in atoms):
         return []

@@ -41,6 +41,7 @@ _COUNT_EXACTLY = 1_000  # more statements than this are not read to be counted
 _CLOCKS_DIFFER = timedelta(minutes=1)  # tolerance for the clocks of two machines, and for searches in whole seconds
 _ADDED_END = re.compile(r"\[until \d{4}-\d\d-\d\d\]\s*$")  # added by `with_end`
 _YEAR = re.compile(r"(?<!\d)(?:19|20|21)\d\d(?!\d)")
+_ONLY_YEAR = re.compile(r" \[\d{4}\]")
 
 
 def end_of(atom: Atom) -> datetime | None:
@@ -98,7 +99,7 @@ def count_current(store: Store, space: str, filters: Filters, at: datetime) -> i
     than `_COUNT_EXACTLY`: leaving them out requires reading all.
     """
     total = store.read(space, atom_rows.count, filters=replace(filters, at=at))
-    if filters.ended or total > _COUNT_EXACTLY:
+    if filters.ended or not 0 < total <= _COUNT_EXACTLY:
         return total
     return len(current_atoms(store, space, filters, at, limit=_COUNT_EXACTLY))
 
@@ -135,6 +136,18 @@ def planned_day(atom: Atom) -> Span | None:
 def named_day(atom: Atom) -> Span | None:
     """Return the only certain day that a statement names, whatever its kind, if that was in the future when said."""
     return _named_day(atom.text, atom.valid_from) if end_of(atom) is None else None
+
+
+def coming_day(atom: Atom, at: datetime) -> Span | None:
+    """Return the day that a statement names (`named_day`) if it is not over at a moment, else None.
+
+    A birthday or anniversary without a year is on its next day.
+    """
+    if end_of(atom) is not None:
+        return None
+    today = datetime.combine(at.astimezone().date(), time.min).astimezone()
+    day = _named_day(atom.text, atom.valid_from) or _day_of_each_year(atom.text, atom.valid_from, today)
+    return day if day is not None and day.end > at else None
 
 
 # --- days that a statement names --------------------------------------------------------------------
@@ -198,6 +211,20 @@ def _named_day(text: str, said_at: datetime) -> Span | None:
     span = next(iter(days.values())) if len(days) == 1 else None
     is_day = span is not None and (span.end - span.start).days <= 1 and not span.slack
     return span if span and is_day and span.start > said_at else None
+
+
+@lru_cache(maxsize=4096)
+def _day_of_each_year(text: str, said_at: datetime, today: datetime) -> Span | None:
+    """Return the next day, from the midnight `today` on, of the birthday or anniversary that a statement dates.
+
+    None if the statement names a year, or a day by other words than its number and month.
+    """
+    event, before = _pattern("YEARLY"), today - timedelta(microseconds=1)
+    if not event.search(text) or _sure_dates(text, said_at)[1]:
+        return None
+    as_appointment = event.sub("day", text)  # a birthday gets no year, because it may be the day of a birth
+    added = ADDITION.findall(with_dates(as_appointment, before))
+    return _named_day(as_appointment, before) if len(added) == 1 and _ONLY_YEAR.fullmatch(added[0]) else None
 
 
 def _is_limit(text: str, date: Span) -> bool:

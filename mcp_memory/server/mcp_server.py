@@ -15,8 +15,9 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import AsyncGenerator, Iterable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncGenerator, Generator, Iterable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from contextvars import ContextVar
 from functools import partial
 from hashlib import sha256
 from importlib import import_module, resources
@@ -106,6 +107,17 @@ tools' descriptions late. All of it is within 2,048 bytes, where older clients c
 an agent that had these words alone.
 """
 DEFINITIONS = read_definitions()
+_session_of_client: ContextVar[str | None] = ContextVar("session_of_client", default=None)
+
+
+@contextmanager
+def use_session(session: str) -> Generator[None]:
+    """Record in this session what calls within the block give no session: each client of a daemon has its own."""
+    token = _session_of_client.set(session)
+    try:
+        yield
+    finally:
+        _session_of_client.reset(token)
 
 
 class MemoryServer(MCPServer[None]):
@@ -114,10 +126,11 @@ class MemoryServer(MCPServer[None]):
     Nothing is opened or loaded until a client has been answered.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, memory: SharedMemory | None = None) -> None:
+        """`memory` is one that runs `run_alongside` itself; by default, the server makes its own."""
         self.updates = Updates(settings.space)
         self._space, self._user = settings.space, local_user()
-        self.memory = SharedMemory(settings, alongside=self._run_alongside)
+        self.memory = memory or SharedMemory(settings, alongside=self.run_alongside)
         self._is_loaded = False
         self._was_called = False
         super().__init__(
@@ -191,7 +204,8 @@ class MemoryServer(MCPServer[None]):
             self.memory.meet(introduced.client_info.name[:_MAX_CLIENT_NAME])
         return adapt_to_client(ctx, await call_next(ctx))
 
-    async def _run_alongside(self, memory: Memory, *, task_status: TaskStatus[None]) -> None:
+    async def run_alongside(self, memory: Memory, *, task_status: TaskStatus[None]) -> None:
+        """Tell clients of changes in a memory, and load what calls need, until cancelled."""
         async with anyio.create_task_group() as tasks:
             await tasks.start(self.updates.watch, memory)
             task_status.started()
@@ -268,6 +282,8 @@ class MemoryServer(MCPServer[None]):
         memory, who = await self._memory(), current_grant().who
         if who:
             return memory.of_client(who)
+        if session := _session_of_client.get():
+            return memory.under(session)
         request = None if context is None else context.request_context.request
         client = request and (request.headers.get("mcp-session-id") or request.query_params.get("session_id"))
         return memory.under(f"{memory.session}-{sha256(client.encode()).hexdigest()[:4]}") if client else memory

@@ -15,10 +15,10 @@ import ctypes
 import logging
 import os
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import nullcontext
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, cast
 
 import anyio
 import anyio.to_thread
@@ -29,61 +29,16 @@ from mcp.shared._stream_protocols import ReadStream, WriteStream
 from mcp.shared.message import SessionMessage
 
 from mcp_memory.core import audit, telemetry
+from mcp_memory.core.client_exit import exit_watch
 from mcp_memory.core.config import Settings, unknown_variables
 from mcp_memory.core.errors import McpMemoryError, Refused
 from mcp_memory.core.logs import SafeText, set_up
 from mcp_memory.server import authorization
-from mcp_memory.server.mcp_server import DEFINITIONS, MemoryServer
+from mcp_memory.server.mcp_server import DEFINITIONS, MemoryServer, use_session
 from mcp_memory.service.http_server import address_of, listen, on_signal, run_http
 from mcp_memory.service.jsonrpc import error_reply, repair_message
 
 _INTERVAL_SECONDS = 2.0
-
-
-async def wait_for_client_exit(output: int, *, parent: Callable[[], int] = os.getppid) -> None:
-    """Wait until the client of a stdio server has exited, even if standard input stays open.
-
-    A pipe ends when every process that can write to it has closed it. If a client started other processes that
-    inherited its end and was then killed, its server would wait forever. So the end of the parent process is
-    watched too (on Linux and macOS the parent changes, on Windows its handle is signalled), and whether standard
-    output has lost its reader. Never returns if neither can be observed.
-
-    `output` is a descriptor of the pipe to the client; `parent` returns the id of the parent process.
-    """
-    if sys.platform == "win32":
-        await anyio.to_thread.run_sync(_wait_for_parent, parent(), abandon_on_cancel=True)
-        return
-    first = parent()
-    # Parent 1: started by init, or the starter has already exited. Its end cannot be observed.
-    while (first == 1 or parent() == first) and not _is_broken(output):  # noqa: ASYNC110 no event exists
-        await anyio.sleep(_INTERVAL_SECONDS)
-
-
-if sys.platform == "win32":
-
-    def _wait_for_parent(parent: int) -> None:
-        import ctypes
-        import threading
-
-        synchronize, infinite = 0x00100000, 0xFFFFFFFF
-        kernel = ctypes.WinDLL("kernel32")
-        kernel.OpenProcess.restype = ctypes.c_void_p
-        handle = kernel.OpenProcess(synchronize, False, parent)
-        if not handle:
-            threading.Event().wait()  # it has ended already, or may not be watched
-        kernel.WaitForSingleObject(ctypes.c_void_p(handle), infinite)
-
-else:
-
-    def _is_broken(output: int) -> bool:
-        """Return whether a descriptor is a pipe without readers."""
-        import select
-
-        with suppress(OSError, ValueError):
-            watched = select.poll()
-            watched.register(output, 0)  # errors are always reported
-            return any(event & (select.POLLERR | select.POLLHUP) for _, event in watched.poll(0))
-        return False
 
 
 if TYPE_CHECKING:
@@ -102,14 +57,34 @@ def serve(
     port: int = 8765,
     *,
     needs_token: bool = True,
+    session: str | None = None,
 ) -> None:
     """Serve until the client exits (stdio) or a signal arrives. Port 0 chooses a free port.
+
+    On stdio, turns that name no session are recorded in `session`, by default in a new one.
 
     Without `needs_token`, clients of this machine need no token as long as no token exists. Raises Refused if other
     machines can reach the server and it has no token, if the token cannot be stored, and for a port in use.
     """
     limit_malloc_arenas()
     set_up(level=settings.log_level, form=settings.log_format, contents=settings.log_contents)
+    set_up_observation(settings)
+    token_notice = ""
+    if transport != "stdio":
+        reachable = authorization.is_reachable(host, settings.allowed_hosts)
+        settings, token_notice = _with_token(settings, host, reachable=reachable, needs_token=needs_token)
+    server = MemoryServer(settings)
+    server.memory.what = f"serve {transport}"
+    if transport == "stdio":
+        with use_session(session) if session else nullcontext():
+            anyio.run(_serve_stdio, server)
+    else:
+        app = http_app(server, settings, transport=transport, host=host)
+        anyio.run(_serve_http, server, app, transport, host, port, token_notice)
+
+
+def set_up_observation(settings: Settings) -> None:
+    """Set up the audit log and telemetry, and warn of variables that are no settings."""
     audit.set_up(settings.audit_log)
     for name, nearest in unknown_variables().items():
         meant = f" Did you mean {nearest}?" if nearest else ""
@@ -118,17 +93,6 @@ def serve(
         from mcp_memory.server.prompts import PROMPTS
 
         telemetry.set_up({*(tool.name for tool in DEFINITIONS), *(prompt.name for prompt in PROMPTS)})
-    token_notice = ""
-    if transport != "stdio":
-        reachable = authorization.is_reachable(host, settings.allowed_hosts)
-        settings, token_notice = _with_token(settings, host, reachable=reachable, needs_token=needs_token)
-    server = MemoryServer(settings)
-    server.memory.what = f"serve {transport}"
-    if transport == "stdio":
-        anyio.run(_serve_stdio, server)
-    else:
-        app = http_app(server, settings, transport=transport, host=host)
-        anyio.run(_serve_http, server, app, transport, host, port, token_notice)
 
 
 def _with_token(settings: Settings, host: str, *, reachable: bool, needs_token: bool) -> tuple[Settings, str]:
@@ -219,19 +183,36 @@ def _has_tokens(settings: Settings) -> bool:
 
 # --- stdio ------------------------------------------------------------------------------------------
 async def _serve_stdio(server: MemoryServer) -> None:
-    low = server._lowlevel_server  # pyright: ignore[reportPrivateUsage]
     async with server.hold_open(), anyio.create_task_group() as tasks:
         tasks.start_soon(on_signal, partial(_exit, server))
         tasks.start_soon(_exit_with_client, server, os.dup(1))  # the SDK redirects 1 itself
-        async with stdio_server() as (lines, replies):
-            checked, messages = anyio.create_memory_object_stream[SessionMessage]()
-            tasks.start_soon(_answer_malformed, lines, checked, replies)
-            await low.run(messages, replies, low.create_initialization_options())
+        await serve_lines(server)
+        tasks.cancel_scope.cancel()
+
+
+class Lines(Protocol):
+    """Lines of text that are read and written as those of an `anyio.AsyncFile`."""
+
+    def __aiter__(self) -> AsyncIterator[str]: ...
+    async def write(self, text: str, /) -> object: ...
+    async def flush(self) -> object: ...
+
+
+async def serve_lines(server: MemoryServer, client: Lines | None = None) -> None:
+    """Serve a client over lines of JSON until its lines end, by default over standard input and output."""
+    low = server._lowlevel_server  # pyright: ignore[reportPrivateUsage]
+    both = cast("anyio.AsyncFile[str] | None", client)
+    async with stdio_server(both, both) as (lines, replies), anyio.create_task_group() as tasks:
+        checked, messages = anyio.create_memory_object_stream[SessionMessage]()
+        tasks.start_soon(_answer_malformed, lines, checked, replies)
+        await low.run(messages, replies, low.create_initialization_options())
         tasks.cancel_scope.cancel()
 
 
 async def _exit_with_client(server: MemoryServer, output: int) -> None:
-    await wait_for_client_exit(output)
+    has_exited = exit_watch(output)
+    while not has_exited():  # noqa: ASYNC110 no event exists
+        await anyio.sleep(_INTERVAL_SECONDS)
     logger.info("the client has exited, although standard input is still open")
     await _exit(server, 0)
 

@@ -43,9 +43,6 @@ _TEXTS = {
     "paused": "Models are paused.",
     "resumed": "Models are asked again.",
     "copied": "A backup was made.",
-    "helpful": "Noted. It comes earlier for questions like this one.",
-    "wrong": "Noted. It comes later for questions like this one; agents that ask exactly this do not get it.",
-    "unsaid": "Undone.",
     "revoked": "The token was revoked. It opens nothing any more.",
 }
 """Messages without ids and numbers."""
@@ -348,12 +345,12 @@ async def _feedback(call: Call) -> str:
             await call.memory.give_feedback(call.number("recall"), call.text("target"), verdict)
         case _:
             raise _not_one_of("verdict", ("helpful", "wrong"))
-    return confirmation_address(call.back("/live"), verdict)
+    return call.back("/live")
 
 
 async def _undo_feedback(call: Call) -> str:
     await call.memory.undo_feedback(call.number("id"))
-    return confirmation_address(call.back("/live"), "unsaid")
+    return call.back("/live")
 
 
 async def _purge(call: Call) -> str:

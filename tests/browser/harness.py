@@ -40,6 +40,8 @@ STOPPED_WITHIN = 10
 WIDTHS = (360, 1280)
 THEMES = ("light", "dark")
 HEIGHT = 900
+UNDRAWN = "[data-map]:not([data-live])"
+"""The map until `map.js` has drawn it."""
 PRINTED = re.compile(r"http://127\.0\.0\.1:\d+/\S*#\S+")
 LINK = re.compile(r'<a [^>]*?href="([^"]*)"')
 

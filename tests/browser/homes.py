@@ -40,4 +40,5 @@ async def _furnish(memory: Memory) -> bool:
         )  # fmt: skip
         nodes.append(done.node)
     await memory.recall("When does the night boat leave?")
+    await memory.remember(f"The ferries are counted on 3 May {memory.now().year + 1}.", kind="episodic", typed=True)
     return True

@@ -11,15 +11,19 @@ from tests.browser.harness import Interface, with_memory
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 NEWS = "The lighthouse at Hellesund is painted red."
+QUESTION = "What is the keeper of the lighthouse called?"
 
 
 async def tell(memory: Memory) -> bool:
     await memory.remember(NEWS, typed=True)
-    await memory.record_turns([NewTurn(role="user", content="The keeper is called Solveig.")], session="keeper")
+    await memory.record_turns([NewTurn(role="user", content=QUESTION)], session="keeper")
+    await memory.recall(QUESTION, session="keeper")
     return True
 
 
-@pytest.mark.parametrize(("address", "words"), [("/", NEWS), ("/live", NEWS), ("/conversations", "keeper")])
+@pytest.mark.parametrize(
+    ("address", "words"), [("/", NEWS), ("/activity", NEWS), ("/live", QUESTION), ("/conversations", "keeper")]
+)
 def test_a_change_by_another_process_is_on_the_page(own_ui: Interface, address: str, words: str) -> None:
     with own_ui.page(address) as page:
         page.wait_for_selector("main h1")
@@ -29,7 +33,7 @@ def test_a_change_by_another_process_is_on_the_page(own_ui: Interface, address: 
 
 
 def test_what_a_reader_is_writing_stays_when_the_page_changes(own_ui: Interface) -> None:
-    field = "main form[action$='/do/remember'] textarea"
+    field = "main form[action$='/do/remember'] input[name=text]"
     with own_ui.context() as context:
         written, other = context.new_page(), context.new_page()
         written.goto(own_ui.url("/"))

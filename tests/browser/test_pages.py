@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mcp_memory.ui.pages import ADDRESSES
-from tests.browser.harness import THEMES, WIDTHS, Crawl, Interface, crooked, kind_of, violations
+from tests.browser.harness import THEMES, UNDRAWN, WIDTHS, Crawl, Interface, crooked, kind_of, violations
 
 if TYPE_CHECKING:
     from playwright.sync_api import Response
@@ -47,6 +47,7 @@ def test_no_page_breaks_wcag_or_is_out_of_shape(ui: Interface, pages: dict[str, 
         for address in some(pages):
             page.goto(ui.url(address))
             page.wait_for_selector("main h1")
+            page.wait_for_selector(UNDRAWN, state="detached")
             if wrong := [*crooked(page), *violations(page)]:
                 found[address] = wrong
     assert found == {}

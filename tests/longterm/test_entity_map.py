@@ -71,6 +71,16 @@ def test_the_map_of_one_name_has_those_that_it_is_mentioned_with_and_their_links
     found = entity_map(hand.store, SPACE, about="Noa", limit=100)
     assert counts(found) == {"Noa": (2, 0), "Ana": (3, 0), "Uxía": (2, 0)}
     assert len(found.links) == 3
+    assert found.related == [("Ana", 1), ("Uxía", 1)]
+
+
+def test_the_map_of_one_name_lists_those_related_to_it_that_have_no_room_on_it_too(hand: ByHand) -> None:
+    for verb, other in (("met", "Ana"), ("called", "Ana"), ("met", "Uxía"), ("met", "Brais")):
+        hand.tell(f"Noa {verb} {other}.", entities=("Noa", other))
+    found = entity_map(hand.store, SPACE, about="Noa", limit=2)
+    assert set(counts(found)) == {"Noa", "Ana"}
+    assert found.related == [("Ana", 2), ("Brais", 1), ("Uxía", 1)]
+    assert entity_map(hand.store, SPACE, about="nobody", limit=2) == MemoryMap(nodes=[], links=[], total=0)
 
 
 def test_forgotten_and_quarantined_statements_are_left_out(hand: ByHand) -> None:

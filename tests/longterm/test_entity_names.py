@@ -102,7 +102,7 @@ async def test_the_search_the_facts_and_the_neighbours_take_another_spelling(mem
     assert found.note is None
     assert [fact.entity for fact in await memory.facts_about("INES")] == ["Inés"]
     assert [atom.text for atom in (await memory.statements(entity="ines")).atoms] == ["Inés keeps bees."]
-    assert await memory.related_entities("ines") == []
+    assert [node.name for node in (await memory.entity_map(about="ines")).nodes] == ["Inés"]
     assert [row.text for row in (await memory.explain("bees", entity="ines")).shown] == ["Inés keeps bees."]
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.longterm.lately import Lately, lately
+from mcp_memory.core.text import day_in_words
+from mcp_memory.core.types import Kind, Label
+from mcp_memory.longterm.lately import Lately, lately, planned_among
 from mcp_memory.service.memory import Memory
-from tests.longterm.by_hand import ByHand, say
+from tests.longterm.by_hand import ByHand, atom, say
 
 
 def week(hand: ByHand) -> Lately:
@@ -40,15 +45,75 @@ def test_a_replaced_statement_is_shown_with_its_successor_and_neither_is_listed_
     assert found.learned == []
 
 
-def test_plans_of_the_next_month_are_listed_by_day_whenever_they_were_stated(hand: ByHand) -> None:
+def test_plans_are_listed_by_day_whenever_they_were_stated(hand: ByHand) -> None:
     market = say(hand, "The market is on 14 December 2026.", "plan")
     hand.now += timedelta(days=9)
     kiln = say(hand, "The technician comes on 2 December 2026.", "plan")
-    say(hand, "The fair is on 3 May 2027.", "plan")
+    fair = say(hand, "The fair is on 3 May 2027.", "plan")
     assert [(plan.day, plan.atom.id) for plan in week(hand).planned] == [
         (date(2026, 12, 2), kiln),
         (date(2026, 12, 14), market),
+        (date(2027, 5, 3), fair),
     ]
+
+
+def test_two_plans_of_a_person_on_two_days_are_both_listed(hand: ByHand) -> None:
+    party = say(hand, "Noa has her party on Tuesday 8 December 2026 at 14:00.", "plan", embedded=True)
+    match = say(hand, "Noa has a match in Lugo on Monday 7 December 2026 at 8:30.", "plan", embedded=True)
+    assert [plan.atom.id for plan in week(hand).planned] == [match, party]
+
+
+def test_a_plan_that_another_repeats_is_listed_once(hand: ByHand) -> None:
+    say(hand, "The market is on 14 December 2026.", "plan")
+    longer = say(hand, "Yes, the market is on 14 December 2026 in Lugo.", "plan")
+    again = say(hand, "The market is on 21 December 2026.", "plan")
+    assert [plan.atom.id for plan in week(hand).planned] == [longer, again]
+
+
+def test_a_birthday_comes_every_year(hand: ByHand) -> None:
+    for text in ("Noa's birthday is on 14 December", "O aniversário do Uxío é dia 14 de dezembro"):
+        hand.tell(text)
+    hand.tell("Noa's sister was born on 14 December")
+    for moment, day in (
+        (datetime(2026, 12, 14, 20, tzinfo=UTC), date(2026, 12, 14)),
+        (datetime(2029, 11, 30, 9, tzinfo=UTC), date(2029, 12, 14)),
+    ):
+        hand.now = moment
+        assert [plan.day for plan in week(hand).planned] == [day, day]
+
+
+_TODAY = datetime(2026, 11, 30, 12, tzinfo=UTC)
+_STATED = st.tuples(
+    st.integers(1, 500),
+    st.sampled_from(
+        ("{name} comes on {day}.", "On {day} I meet {name}", "{name}'s birthday party is on {day} at 9:00")
+    ),
+    st.sampled_from(("persona", "episodic")),
+    st.sampled_from((None, "plan", "person", "event", "decision")),
+    st.integers(0, 100),
+)
+
+
+@given(st.lists(_STATED, max_size=40))
+def test_every_current_statement_about_a_coming_day_is_listed_by_day(
+    stated: list[tuple[int, str, Kind, Label | None, int]],
+) -> None:
+    days = [(_TODAY + timedelta(days=ahead)).date() for ahead, *_ in stated]
+    atoms = [
+        atom(
+            f"a{number}",
+            text.format(name=f"Noa{number}", day=day_in_words(day)),
+            kind=kind,
+            label=label,
+            is_sentence=label is not None,
+            priority=priority,
+        )
+        for number, (day, (_, text, kind, label, priority)) in enumerate(zip(days, stated, strict=True), 1)
+    ]
+    expected = sorted((day, number) for number, day in enumerate(days, 1))
+    assert [(plan.day, int(plan.atom.id[1:])) for plan in planned_among(atoms, _TODAY)] == expected
+    ended = [replace(each, valid_to=_TODAY) for each in atoms]
+    assert planned_among(ended, _TODAY) == []
 
 
 def test_a_statement_about_a_person_is_planned_if_it_names_a_coming_day(hand: ByHand) -> None:

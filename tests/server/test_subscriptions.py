@@ -11,7 +11,7 @@ from typing import Any, cast
 import anyio
 import pytest
 from anyio.streams.memory import MemoryObjectReceiveStream
-from mcp import Client, MCPDeprecationWarning
+from mcp import Client, MCPDeprecationWarning, StdioServerParameters
 from mcp.client.subscriptions import ResourceUpdated
 from mcp.server.connection import Connection
 from mcp.shared.exceptions import MCPError
@@ -42,7 +42,9 @@ asyncio.run(main())
 
 
 @asynccontextmanager
-async def listening(server: MemoryServer, era: Any, uris: list[str]) -> AsyncIterator[MemoryObjectReceiveStream[str]]:
+async def listening(
+    server: MemoryServer | StdioServerParameters, era: Any, uris: list[str]
+) -> AsyncIterator[MemoryObjectReceiveStream[str]]:
     """Yield the stream of updated addresses (and of LIST) that a client of that generation is told."""
     send, receive = anyio.create_memory_object_stream[str](100)
 

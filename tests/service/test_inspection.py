@@ -70,7 +70,7 @@ async def test_all_facts_of_an_entity_are_told_oldest_first(memory: Memory) -> N
 async def test_turns_and_what_was_made_of_them_are_found_by_id(memory: Memory) -> None:
     told = (await memory.remember("Keeps bees", typed=True)).atom
     assert [turn.content for turn in await memory.turns([told.evidence, "t99"])] == ["Keeps bees"]
-    assert await memory.statements_about(told.evidence) == [told]
+    assert await memory.statements_about([told.evidence]) == {told.evidence: [told]}
 
 
 # --- recalls ----------------------------------------------------------------------------------------

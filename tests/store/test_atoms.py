@@ -346,6 +346,13 @@ def test_adding_an_atom_by_hand_names_what_cannot_be_superseded(store: Store) ->
 # --- in order ---------------------------------------------------------------------------------------
 
 
+def test_atoms_stored_since_a_moment_are_listed_by_it(store: Store) -> None:
+    for text, hours in (("A", 0), ("B", 1), ("C", 2)):
+        store.write("me", atom_rows.add, drawn(store, text), now=NOON + timedelta(hours=hours))
+    since = NOON + timedelta(hours=1)
+    assert [one.text for one in store.read("me", atom_rows.list_since, 0, limit=9, learned_since=since)] == ["B", "C"]
+
+
 def test_atoms_since_a_number_come_oldest_first_closed_ones_too(store: Store) -> None:
     for text, more in (("A", {}), ("B", {"supersedes": ["a1"]}), ("C", {}), ("D", {})):
         tell(store, text, **more)

@@ -47,23 +47,22 @@ def test_with_a_moment_statements_that_end_after_it_are_listed_and_counted(store
     assert [one.id for one in store.read("me", atom_rows.list_atoms, filters=Filters())] == [new]
 
 
-def test_statements_are_found_by_the_turn_that_they_are_based_on(store: Store) -> None:
+def test_statements_are_found_by_the_turns_that_they_are_based_on(store: Store) -> None:
     turn = store.write(
         "me", turn_rows.append, "s", turn_rows.prepare([NewTurn(role="user", content="I keep bees.")]), now=NOON
     ).stored[0]
     bees = add(store, "Keeps bees.", evidence=[Evidence(turn=turn.id, span=(0, 12), quote="I keep bees.")])
     told = add(store, "Likes honey.")
-    assert [one.id for one in store.read("me", atom_rows.list_based_on, turn.id)] == [bees]
-    assert [
-        one.id
-        for one in store.read("me", atom_rows.list_based_on, store.read("me", atom_rows.by_ids, [told])[0].evidence)
-    ] == [told]
-    store.write("me", tombstone_rows.forget, [bees], reason="wrong", now=NOON)
-    assert (
-        store.read("me", atom_rows.list_based_on, turn.id)
-        == store.read("elsewhere", atom_rows.list_based_on, turn.id)
-        == []
-    )
+    honey = add(store, "Sells honey.", evidence=[Evidence(turn=turn.id, span=(0, 12), quote="I keep bees.")])
+    (note,) = (one.evidence for one in store.read("me", atom_rows.by_ids, [told]))
+
+    def based(*turns: str, space: str = "me") -> dict[str, list[str]]:
+        return {id: [one.id for one in made] for id, made in store.read(space, atom_rows.based_on, turns).items()}
+
+    assert based(note, "t99", turn.id) == {note: [told], "t99": [], turn.id: [bees, honey]}
+    assert based() == {}
+    store.write("me", tombstone_rows.forget, [bees, honey], reason="wrong", now=NOON)
+    assert based(turn.id) == based(turn.id, space="elsewhere") == {turn.id: []}
 
 
 def test_entities_are_related_by_the_current_statements_that_mention_both(store: Store) -> None:
@@ -72,9 +71,16 @@ def test_entities_are_related_by_the_current_statements_that_mention_both(store:
     add(store, "Ana and Cy sail.", entities=["Ana", "Cy"], supersedes=[old])
     add(store, "Ana lives in Oslo.", entities=["Oslo"], entity="Ana", relation="lives_in", value="Oslo")
     add(store, "Ana met Di.", space="other", entities=["Ana", "Di"])
-    assert store.read("me", entity_rows.find_related, "ana", limit=60) == [("Cy", 2), ("Oslo", 1)]
-    assert store.read("me", entity_rows.find_related, "Ana", limit=1) == [("Cy", 2)]
-    assert store.read("me", entity_rows.find_related, "nobody", limit=60) == []
+
+    def related(name: str, *, limit: int = 60) -> list[tuple[str, int]]:
+        return [(other, many) for _, other, many in store.read("me", entity_rows.find_related, name, limit=limit)]
+
+    assert related("ana") == [("Cy", 2), ("Oslo", 1)]
+    assert related("Ana", limit=1) == [("Cy", 2)]
+    assert related("nobody") == []
+    found = store.read("me", entity_rows.find_related, "Ana", limit=60)
+    names = store.read("me", entity_rows.names_by_number, [number for number, _, _ in found])
+    assert [names[number] for number, _, _ in found] == ["Cy", "Oslo"]
 
 
 def test_words_of_forgotten_rows_are_read_until_they_are_back(store: Store) -> None:

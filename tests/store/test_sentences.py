@@ -247,6 +247,15 @@ def test_a_sentence_is_stored_with_its_label(store: Store) -> None:
     assert store.read("me", atom_rows.count, filters=Filters(label="plan")) == 0
 
 
+def test_a_space_has_sentences_until_they_are_forgotten(store: Store) -> None:
+    store.write("me", atom_rows.add, told("I keep goats."), now=NOON)
+    assert not store.read("me", atom_rows.has_sentences)
+    (kept,) = read(store, sentence(say(store, "I keep bees.")[0]))
+    assert (store.read("me", atom_rows.has_sentences), store.read("you", atom_rows.has_sentences)) == (True, False)
+    store.write("me", tombstone_rows.forget, [kept.id], reason="", now=NOON)
+    assert not store.read("me", atom_rows.has_sentences)
+
+
 def test_a_repeated_sentence_confirms_the_stored_one(store: Store) -> None:
     first, second = say(store, "I like tea.", "I like tea!")
     (one,) = read(store, sentence(first))

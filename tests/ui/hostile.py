@@ -89,6 +89,7 @@ async def fill(memory: Memory, *, tokens: bool = True) -> dict[str, dict[str, st
         "statement": await _run(lambda: _statements(store, memory.space, now)),
     }
     await _run(lambda: _pages(store, memory.space, now))
+    await memory.remember(f"{PAYLOADS['polyglot']} meets me on 24 December 2099", kind="persona", typed=True)
     shown["result"] = await _results(memory)
     await _around(memory, now, tokens=tokens)
     return shown

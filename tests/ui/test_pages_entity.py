@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import anyio.to_thread
@@ -70,6 +70,12 @@ async def test_the_slider_counts_days_from_the_first_fact(memory: Memory) -> Non
     moved = next(one for one in elements(page) if one.attributes.get("type") == "range")
     assert moved.attributes["value"] == "30"
     assert said(await entity(memory, f"?day={slider.attributes['max']}")) == ["Maya lives in Bergen."]
+
+
+async def test_the_slider_ends_today_by_the_clock_of_the_memory(memory: Memory) -> None:
+    slider = next(one for one in elements(await entity(memory)) if one.attributes.get("type") == "range")
+    assert slider.attributes["max"] == str((memory.now().date() - date(2026, 1, 2)).days)
+    assert "From 2 Jan 2026 to 20 Nov 2026" in text(await entity(memory))
 
 
 async def test_the_days_of_changes_are_links_and_forms_load_the_page(memory: Memory) -> None:

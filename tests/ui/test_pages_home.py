@@ -37,6 +37,14 @@ def form_of(page: Page, action: str) -> Form:
     return next(one for one in forms(page) if one.action == action)
 
 
+async def test_the_number_of_statements_that_ended_is_that_of_the_list_to_which_it_leads(memory: Memory) -> None:
+    await memory.end_statement((await memory.remember("Maya rows.", valid_from="2019", typed=True)).atom.id)
+    page = await home_page(memory)
+    assert "1 no longer true" in text(page)
+    listed = next(link for link in links(page) if "ended=only" in link)
+    assert "1 statement" in text(await at(memory, listed))
+
+
 async def test_the_numbers_are_those_of_the_status(memory: Memory) -> None:
     await memory.offload_tool_result("bash", "line\n" * 2_000, arguments={"command": "make"}, session="s")
     status, shown = await memory.status(), text(await home_page(memory))

@@ -12,6 +12,7 @@ from mcp_memory.core.types import NewTurn
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.testing import FixedClock, HashEmbedder
 from mcp_memory.ui.components import Page
+from mcp_memory.ui.elements import text_of
 from tests.ui.holding import at, reading
 from tests.ui.shown import Form, elements, forms, links, send, text
 
@@ -67,12 +68,13 @@ async def test_a_question_that_was_not_kept_is_explained_in_one_line(ferry: Memo
     assert of_action(page, "feedback")
 
 
-async def test_an_agent_with_words_of_its_own_is_shown_after_what_was_said(ferry: Memory) -> None:
+async def test_an_agent_with_words_of_its_own_is_shown_with_its_conversation_and_what_was_said(ferry: Memory) -> None:
     await ferry.record_turns([NewTurn(role="user", content="Plan our trip to Elba, please.")], session=TALK)
     await ferry.recall(FERRY, session=TALK)
-    assert "An agent asked in its own words, after “Plan our trip to Elba, please.”" in text(await at(ferry, "/live"))
+    title = "Asked by Claude Code in: Plan our trip to Elba, please"
+    assert title in text(await at(ferry, "/live"))
     page = await at(ferry, "/recall/1")
-    assert page.title == "An agent asked in its own words"
+    assert page.title == title
     assert "Plan our trip to Elba, please." in text(page)
 
 
@@ -118,8 +120,10 @@ async def test_what_was_wrong_is_left_out_next_time_and_the_page_says_why_until_
     await ask(ferry)
     page = await at(ferry, "/recall/1")
     (wrong,) = [form for form in of_action(page, "feedback", "Wrong here") if form.values["target"] == ["t2"]]
-    assert await send(ferry, wrong) == "/recall/1"
-    assert wrong.values["back"] == ["/recall/1#t2"]
+    assert await send(ferry, wrong) == "/recall/1#t2"
+    marked = [each for each in elements(await at(ferry, "/recall/1")) if each.attributes.get("class") == "statement"]
+    (row,) = [text_of(each) for each in marked if "agents that ask exactly this do not get it" in text_of(each)]
+    assert row.startswith("The night ferry sails from pier four.")
     await ask(ferry, session="codex-0a1b2c3d")
     again = await at(ferry, "/recall/2")
     assert "It was marked as wrong for this question." in text(again)

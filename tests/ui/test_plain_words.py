@@ -46,6 +46,7 @@ async def full(maya: Memory) -> Memory:
     await maya.forget(["a5"])
     await maya.recall("Where does Maya live?", session="s2")
     await maya.end_statement("a1")
+    await maya.remember("The doctor sees Maya on 3 December 2026.", kind="episodic", typed=True)
     return maya
 
 

@@ -33,7 +33,7 @@ from mcp import Client, StdioServerParameters
 from mcp.types import Implementation, RequestParamsMeta, TextResourceContents
 
 from mcp_memory.core.text import day_in_words
-from mcp_memory.integrations.hooks.command import end_daemons, start_and_wait
+from mcp_memory.integrations.hooks.daemon_client import end_daemons, start_and_wait
 from mcp_memory.server.tools import REPLACED
 from mcp_memory.store.citations import cited_atoms
 

@@ -1,9 +1,8 @@
-"""Commands that clients run at the events of a conversation, and the hook daemon that answers them.
+"""Commands that clients run at the events of a conversation, and their answers, which the daemon gives.
 
-    command         the process that a client runs: asks the daemon, or answers itself; never fails
+    command         the process that a client runs: asks the daemon (`mcp_memory.daemon`), or answers itself
     own_answers     the answers of that process, from the store by words alone
-    daemon_process  the process of the daemon: its lock, its log, its new start while nobody asks
-    daemon          keeps the memory open and answers
+    daemon_client   connects to the daemon and starts it
     daemon_files    the files by which hook and daemon find each other; pending logs; the health of hooks
     events          events as clients describe them, and the forms of answers
     answers         the answer to each event, and which texts each conversation's context already contains

@@ -15,38 +15,35 @@ from __future__ import annotations
 import gc
 import json
 import os
-import socket
 import sys
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from io import BufferedRWPair
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from mcp_memory.core.config_file import PREFIX, read_config
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.hook_outcomes import By, record
-from mcp_memory.core.private_files import touch
-from mcp_memory.core.regular_files import remove_own
 from mcp_memory.integrations.clients.description import Kind, hooks_described
 from mcp_memory.integrations.hooks import kind_of
+from mcp_memory.integrations.hooks.daemon_client import (
+    POLL_S,
+    CannotStart,
+    connect,
+    note_failed_start,
+    start,
+    start_in_background,
+)
 from mcp_memory.integrations.hooks.daemon_files import (
     ACKNOWLEDGED,
     MAX_HEAD,
     PROTOCOL,
-    DaemonEndpoint,
     DaemonFiles,
     PendingLog,
     daemon_files,
-    endpoint_files,
-    equal,
     make_folders,
-    proof,
 )
-
-if TYPE_CHECKING:
-    from subprocess import Popen
 
 _LIMIT_S = 1.0
 """Seconds that a hook waits for the daemon."""
@@ -54,10 +51,6 @@ _LIMITS_S: Mapping[Kind | None, float] = {"start": 3.0, "prompt": 1.2, "tool": 8
 """The same at events whose answers go to the model. After a prompt there is time for the hook to answer itself."""
 _STARTING_S = 3.0
 """The same at a prompt for a new daemon, if the hook cannot answer itself: the memory is in PostgreSQL."""
-_PROVING_S = 0.3
-_PROOF_BYTES = 200
-_POLL_S = 0.02
-_RETRY_S = 60.0
 _ANSWERED = frozenset[Kind | None]({"start", "prompt"})
 _FLUSHING = frozenset[Kind | None]({"end", "compacting"})
 _CAPTURING = frozenset[Kind | None]({"stop", "end", "compacting", "compacted"})
@@ -167,41 +160,15 @@ def _leave_note(files: DaemonFiles, client: str, payload: bytes, *, flushed: boo
 
 def _ask(files: DaemonFiles, question: bytes, deadline: float) -> bytes | None:
     """Ask the daemon and return its answer; None without a daemon. Raises _NoAnswer if it is late or failed."""
-    endpoint = DaemonEndpoint.read(files.file)
-    if endpoint is None:
+    wire = connect(files, PROTOCOL)
+    if wire is None:
         return None
     try:
-        with socket.create_connection(("127.0.0.1", endpoint.port), timeout=_PROVING_S) as wire:
-            wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # otherwise each answer takes 40 ms longer
-            if not _is_proven(wire, endpoint.token):
-                return None
-            wire.settimeout(max(deadline - time.monotonic(), _POLL_S))
+        with wire:
+            wire.settimeout(max(deadline - time.monotonic(), POLL_S))
             return _exchange(wire.makefile("rwb"), question)
     except (OSError, ValueError):
         return None
-
-
-def _is_proven(wire: socket.socket, token: str) -> bool:
-    """Exchange proofs of the token; return whether the daemon's proof is right."""
-    nonce = os.urandom(16).hex().encode()
-    wire.sendall(PROTOCOL + b" " + nonce + b"\n")
-    theirs, _, their_nonce = _read_line(wire, time.monotonic() + _PROVING_S).strip().partition(b" ")
-    if not equal(theirs, proof(token, "resident", nonce)):
-        return False
-    wire.sendall(proof(token, "hook", their_nonce) + b"\n")
-    return True
-
-
-def _read_line(wire: socket.socket, deadline: float) -> bytes:
-    """Read a line, or part of it by the deadline: a strange program may send a byte now and then for hours."""
-    line = b""
-    while len(line) < _PROOF_BYTES and not line.endswith(b"\n"):
-        wire.settimeout(max(deadline - time.monotonic(), _POLL_S / 100))
-        more = wire.recv(_PROOF_BYTES - len(line))
-        if not more:
-            break
-        line += more
-    return line
 
 
 def _exchange(stream: BufferedRWPair, question: bytes) -> bytes:
@@ -218,7 +185,7 @@ def _exchange(stream: BufferedRWPair, question: bytes) -> bytes:
         reply = stream.read(length)
     except TimeoutError:
         waited = time.monotonic() - began
-        if waited < _POLL_S * 2:  # it had just started
+        if waited < POLL_S * 2:  # it had just started
             raise _NoAnswer("the daemon started, with no time left to answer") from None
         raise _NoAnswer(f"the daemon did not answer within {waited:.1f} s") from None
     if len(reply) < length:
@@ -234,49 +201,19 @@ def _exchange(stream: BufferedRWPair, question: bytes) -> bytes:
 def _start_and_ask(files: DaemonFiles, question: bytes, deadline: float) -> bytes:
     """Start a daemon, ask it and return its answer. Raises _NoAnswer if it does not start or answer in time."""
     began = time.monotonic()
-    process = _start(files)
+    try:
+        process = start(files)
+    except CannotStart as error:
+        raise _NoAnswer(str(error)) from None
     while time.monotonic() < deadline and not process.poll():  # exit code 0: another daemon was first, and will answer
-        time.sleep(_POLL_S)
+        time.sleep(POLL_S)
         reply = _ask(files, question, deadline)
         if reply is not None:
             return reply
     if process.poll():
-        if files.folder.is_dir():
-            touch(files.failed)
+        note_failed_start(files)
         raise _NoAnswer("the daemon failed to start, see hooks.log")
     raise _NoAnswer(f"the daemon did not start within {time.monotonic() - began:.1f} s")
-
-
-def start_in_background(files: DaemonFiles) -> None:
-    """Start a daemon for later hooks, unless one runs, is starting or has failed just now. Never raises."""
-    from mcp_memory.core.process_registry import try_lock
-
-    try:
-        if files.lock.exists():
-            with files.lock.open("ab") as lock:
-                if not try_lock(lock.fileno(), shared=False):
-                    return
-        _start(files)
-    except (OSError, _NoAnswer):
-        return
-
-
-def start_and_wait(home: Path, seconds: float) -> None:
-    """Start the daemon of a home unless it runs, and wait until it answers hooks, at most so many seconds."""
-    files = daemon_files(home, None)
-    if files is None:
-        return
-    start_in_background(files)
-    deadline = time.monotonic() + seconds
-    while DaemonEndpoint.read(files.file) is None and time.monotonic() < deadline:
-        time.sleep(_POLL_S)
-
-
-def end_daemons(home: Path) -> None:
-    """Make all daemons of a home end, which takes them a moment; the next hook starts one again."""
-    for file in endpoint_files(home):
-        with suppress(OSError):
-            remove_own(file)
 
 
 def start_if_used(home: Path | None, space: str | None) -> None:
@@ -288,47 +225,3 @@ def start_if_used(home: Path | None, space: str | None) -> None:
     files = daemon_files(home, space)
     if files is not None and files.lock.exists() and _place(files) != "database":
         start_in_background(files)
-
-
-def _failed_lately(files: DaemonFiles) -> bool:
-    """Return whether a daemon failed to start just now: not every hook should wait for another try."""
-    try:
-        return 0 <= time.time() - files.failed.stat().st_mtime < _RETRY_S  # negative if the clock was set back
-    except OSError:
-        return False
-
-
-def _start(files: DaemonFiles) -> Popen[bytes]:
-    """Start a detached daemon, which outlives this hook, its terminal and its client.
-
-    Raises _NoAnswer if the home cannot be written to, or if a daemon failed to start just now.
-    """
-    import subprocess
-
-    folder = next(above for above in (files.folder, *files.folder.parents) if above.exists())
-    if not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)):
-        raise _NoAnswer("the home cannot be written to")
-    if _failed_lately(files):
-        raise _NoAnswer("the daemon failed to start a moment ago, see hooks.log")
-    try:
-        make_folders(files)  # here and not in the daemon, which may start after the home was deleted
-    except OSError:
-        raise _NoAnswer("the home cannot be written to") from None
-    detached = 0x00000208 if os.name == "nt" else 0  # DETACHED_PROCESS, CREATE_NEW_PROCESS_GROUP
-    return subprocess.Popen(
-        [
-            sys.executable,
-            "-P",
-            "-m",
-            "mcp_memory.integrations.hooks.daemon_process",
-            str(files.home),
-            files.space or "",
-            files.key,
-        ],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        cwd=folder,  # not the user's project, which may have a .env and be deleted
-        creationflags=detached,
-        start_new_session=os.name != "nt",
-    )

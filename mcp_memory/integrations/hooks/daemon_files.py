@@ -1,9 +1,10 @@
 """Where a hook and the daemon find and authenticate each other; pending logs; the health of hooks.
 
 A daemon listens on loopback and writes its port and a token to `<home>/hooks/<key>.json`, readable for its user alone.
-The key is a hash of all settings, so hooks with other settings have another daemon. The file may be left from a killed
-process, whose port another program may use by now. So each side first proves that it knows the token, without sending
-it: a caller sends nothing before the daemon has proven itself.
+The key is a hash of all settings, and of the variables with keys of models' providers if a model is set, so hooks and
+clients with others have another daemon. The file may be left from a killed process, whose port another program may use
+by now. So each side first proves that it knows the token, without sending it: a caller sends nothing before the daemon
+has proven itself.
 
 A hook saves a `PendingLog` if no daemon takes its event, and the daemon saves a note for every log it has yet to read,
 so that the next daemon of the same space reads it. Standard library only, because every hook waits for these imports.
@@ -21,15 +22,18 @@ from hashlib import blake2b
 from pathlib import Path
 
 from mcp_memory import __version__
-from mcp_memory.core.config_file import PREFIX
+from mcp_memory.core.config_file import PREFIX, read_config
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.core.hook_outcomes import hooks_folder
+from mcp_memory.core.hook_outcomes import hooks_folder, outcomes_log
 from mcp_memory.core.paths import HOME_VARIABLE, expand_path, home_of_environment, home_problem
 from mcp_memory.core.private_files import make_folder, replace_private
 from mcp_memory.core.regular_files import read_regular, remove_own
 
 PROTOCOL = b"mcp-memory-hook/1"
-"""The first word of a hook, followed by a nonce. For the reply see `command._is_proven` and `HookDaemon._serve`."""
+"""The first word of a hook, followed by a nonce. For the reply see `daemon_client.connect` and `Daemon._serve`."""
+
+CLIENT_PROTOCOL = b"mcp-memory-stdio/1"
+"""The same of a bridge. After the proofs it sends the default session of its client, then the client's lines."""
 
 ACKNOWLEDGED = b"\n"
 """The last byte from a hook: it has received the answer."""
@@ -40,6 +44,10 @@ MAX_HEAD = 300
 """Bytes of the line with the length or the cause."""
 
 _MAX_CONFIG = 2**20
+_PROVIDER = re.compile(
+    r"^PATH$|_(API_KEY|API_BASE|BASE_URL|REGION|ACCESS_KEY(_ID)?|SESSION_TOKEN|CREDENTIALS|PROXY)$", re.IGNORECASE
+)
+"""Variables from which models' libraries take keys and addresses, or that find the client that acts as a model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +119,27 @@ def daemon_files(home: Path | str | None, space: str | None) -> DaemonFiles | No
         config = read_regular(folder / "config.toml", _MAX_CONFIG)
     except OSError:
         config = b""
-    variables = sorted(item for item in os.environ.items() if item[0].startswith(PREFIX))
+    has_model = re.search(b"llm|embedder", config) or {f"{PREFIX}LLM", f"{PREFIX}EMBEDDER"} & os.environ.keys()
+    variables = sorted(
+        item for item in os.environ.items() if item[0].startswith(PREFIX) or (has_model and _PROVIDER.search(item[0]))
+    )
     identity = json.dumps([__version__, str(folder), space, variables]).encode("utf-8", "surrogatepass")
     return DaemonFiles(folder, space, blake2b(identity + config, digest_size=8).hexdigest())
+
+
+def is_shared(home: Path) -> bool:
+    """Return whether the clients of a home share a server: the setting `shared`, unless the memory is on a server.
+
+    Settings that cannot be read are not shared: the client's own server says what is wrong.
+    """
+    try:
+        config = read_config(home)
+    except InvalidInput:
+        return False
+    shared = os.environ.get(f"{PREFIX}SHARED") or str(config.get("shared", True))
+    return shared.lower() in ("true", "1", "yes", "on", "t", "y") and not (
+        os.environ.get(f"{PREFIX}SERVER") or config.get("server")
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,4 +284,6 @@ def health(home: Path, *, now: datetime) -> Health:
     entries = [entry for entry in map(_ENTRY.fullmatch, lines) if entry]
     failures = [f"{entry[1]} {entry[2]}" for entry in entries if datetime.fromisoformat(entry[1]) > now - _RECENT]
     residents = sum(1 for file in endpoint_files(home) if DaemonEndpoint.read(file))
-    return Health(used=log.parent.is_dir(), residents=residents, failures=[*failures, *unreadable], log=log)
+    failures += unreadable
+    used = bool(failures) or outcomes_log(home).exists()
+    return Health(used=used, residents=residents, failures=failures, log=log)

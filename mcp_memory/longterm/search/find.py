@@ -22,16 +22,15 @@ from functools import partial
 from heapq import merge
 from typing import Any, Literal
 
-from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.types import Atom, FoundLayer, FoundPage, Hit, Known, ResultHit, Scene, Turn
-from mcp_memory.language.snippet import matches, snippet
 from mcp_memory.language.when.intervals import Span
 from mcp_memory.language.words import fold
 from mcp_memory.longterm.persona import body as persona_body
 from mcp_memory.longterm.scenes import readable_scenes
 from mcp_memory.longterm.search.answerability import Judgement, judge
 from mcp_memory.longterm.search.changed import COMPARED, newer_first, with_changed_lines
-from mcp_memory.longterm.search.literals import VERBATIM, places_in, share_in
+from mcp_memory.longterm.search.literals import VERBATIM, share_in
+from mcp_memory.longterm.search.marking import excerpt, marks
 from mcp_memory.longterm.search.pages import (
     MAX_SHOWN,
     Embed,
@@ -57,7 +56,6 @@ from mcp_memory.store.sql import atom_rows, entity_rows, quarantine_rows, turn_r
 from mcp_memory.store.values import Filters
 from mcp_memory.suspicion.flags import flags
 
-WIDTH = 600  # characters of an excerpt
 PERSONA = "persona"
 _RESULTS, _PAGES, _ENTITIES = 40, 4, 4
 
@@ -510,12 +508,12 @@ class _Finder:
         self, row: _Row, text: str, *, title: str | None = None, kind: str | None = None, said_by: str | None = None,
         at: datetime | None = None, session: str | None = None, **more: Any,
     ) -> Hit:  # fmt: skip
-        excerpt = mask(self._excerpt(text))
+        shown = excerpt(text, self._words)
         return Hit(
             id=row.id,
             layer=row.layer,
-            text=excerpt,
-            marks=self._marks(excerpt),
+            text=shown,
+            marks=marks(shown, self.question.literals, self._words),
             title=title,
             kind=kind,
             said_by=said_by,
@@ -530,25 +528,6 @@ class _Finder:
 
     def _is_close(self, row: _Row) -> bool:
         return bool(self._query.strip()) and (row.verbatim > 0 or row.id in self.judgement.close)
-
-    def _excerpt(self, text: str) -> str:
-        if len(text) <= WIDTH:
-            return text
-        return snippet(text, WIDTH, matches(text, self._words))[0]
-
-    def _marks(self, text: str) -> list[tuple[int, int]]:
-        """Return the places of the query's literals and words in order, words extended to their ends."""
-        places = places_in(text, self.question.literals)
-        for match in matches(text, self._words):
-            end = match.end
-            while match.term.isascii() and end < len(text) and text[end].isalnum():
-                end += 1
-            places.append((match.start, end))
-        marks: list[tuple[int, int]] = []
-        for start, end in sorted(places, key=lambda place: (place[0], -place[1])):
-            if not marks or start >= marks[-1][1]:
-                marks.append((start, end))
-        return marks
 
 
 def _names(name: str, asked: str) -> bool:

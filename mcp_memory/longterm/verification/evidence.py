@@ -168,7 +168,7 @@ def why(store: Store, space: str, id: str) -> Why:
     likely = [] if outputs else _likely(store, space, text, turns)
     shown = Why(id=id, text=one_line(text, _TEXT), cites=outputs, likely=likely, cited_by=[])
     if atom is None:
-        return replace(shown, turn=turns[0], atoms=store.read(space, atom_rows.list_based_on, id))
+        return replace(shown, turn=turns[0], atoms=store.read(space, atom_rows.based_on, [id])[id])
     return replace(
         shown,
         atom=atom,

@@ -241,6 +241,11 @@ class Verbs:
         other.earlier_session = f"{today - timedelta(days=1):%Y-%m-%d}-{name}"
         return other
 
+    @property
+    def model(self) -> str | None:
+        """The name of the language model that reads what is stored; None without one."""
+        return self._parts.model.name if self._parts.model else None
+
     def now(self) -> datetime:
         """Return the current time by the clock of the store, by which rows are dated. Does not block."""
         return self._parts.now()

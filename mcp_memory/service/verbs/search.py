@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import FoundLayer, FoundPage, Kind, Role
-from mcp_memory.service.verbs.base import Verbs, check_range, reading
+from mcp_memory.service.verbs.base import MAX_LIMIT, Verbs, check_range, reading
 from mcp_memory.service.verbs.turns import MAX_NEIGHBOURS
 from mcp_memory.store.values import Filters
+
+if TYPE_CHECKING:
+    from mcp_memory.longterm.search.naming import NamingMessage
 
 LAYERS: tuple[FoundLayer, ...] = get_args(FoundLayer)
 
 
 class SearchVerbs(Verbs):
+    """Search all layers, and find the messages with a name."""
+
     @reading
     def find(
         self,
@@ -59,3 +64,12 @@ class SearchVerbs(Verbs):
         return self._search_page(
             search, query, filters, since=since, until=until, as_of=as_of, limit=limit, cursor=cursor
         )
+
+    @reading
+    def messages_naming(self, name: str, *, limit: int = 10) -> list[NamingMessage]:
+        """Return the newest messages with a name, or with its first word, newest first, without quarantined ones."""
+        from mcp_memory.longterm.search.naming import newest_naming
+
+        check_range(limit, "limit", 1, MAX_LIMIT)
+        self._parts.indexing.catch_up()
+        return newest_naming(self._store, self.space, name, limit=limit, at=self._parts.now())

@@ -422,7 +422,7 @@ class StatementVerbs(Verbs):
 
     statements_by_id = store_verb(atom_rows.by_ids)
     superseded_by = store_verb(atom_rows.superseded_by)
-    statements_about = store_verb(atom_rows.list_based_on)
+    statements_about = store_verb(atom_rows.based_on)
 
     @reading
     def atom(self, id: str) -> Atom:
@@ -475,23 +475,12 @@ class StatementVerbs(Verbs):
         return sorted((fact for fact in facts if fold(fact.entity) in names), key=lambda fact: fact.valid_from)
 
     @reading
-    def related_entities(self, name: str, *, limit: int = 60) -> list[tuple[str, int]]:
-        """Return the entities that share current statements with the named entity, and how many, most first.
-
-        Raises NotFound for an unknown entity.
-        """
-        from mcp_memory.longterm.search.entity_names import find_entity
-
-        name = find_entity(self._store, self.space, name).name
-        return self._store.read(self.space, entity_rows.find_related, name, limit=limit)
-
-    @reading
     def entity_map(self, *, about: str | None = None, limit: int = 2_000) -> MemoryMap:
         """Return the people, projects, places and things as nodes, with the topics that a model wrote, and their links.
 
         If there are more than `limit` (1 to 5,000), those with the most statements are returned. With `about`, the
         name of an entity, only this entity and those that share current statements with it are returned, with their
-        topics. Raises NotFound for an unknown entity.
+        topics; `related` lists these entities. Raises NotFound for an unknown entity.
         """
         from mcp_memory.longterm.entity_map import entity_map
         from mcp_memory.longterm.search.entity_names import find_entity

@@ -183,7 +183,7 @@ class StatusVerbs(RecallVerbs):
         store, settings, now = self._store, self.settings, self._parts.now()
         calls = store.read_home(home_rows.spent, since=today(now))
         return {
-            "name": self._parts.model.name if self._parts.model else None,
+            "name": self.model,
             "rerank": settings.rerank,
             "tokens_today": _count_model_tokens(calls),
             "daily_tokens": settings.llm_daily_tokens,

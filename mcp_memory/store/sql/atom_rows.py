@@ -14,7 +14,7 @@ from typing import Any, get_args
 
 from mcp_memory.core.errors import InvalidInput, NotFound, Refused
 from mcp_memory.core.text import one_line
-from mcp_memory.core.types import Atom, Evidence, Fact, Label, NewTurn, Source
+from mcp_memory.core.types import Atom, Evidence, Fact, Kind, Label, NewTurn, Source
 from mcp_memory.language.words import fold
 from mcp_memory.store.sql import (
     digests,
@@ -351,6 +351,13 @@ def _select_list(tx: Transaction, place: int, wanted: _List) -> tuple[str, list[
     return f"SELECT * FROM ({sql}) list{place}", [*values, limit]
 
 
+def has_sentences(tx: Transaction) -> bool:
+    """Return whether the space has atoms that were extracted without a model, found by the index of listed atoms."""
+    kinds = get_args(Kind)
+    sql = f"SELECT 1 FROM atom WHERE space = :space AND tombstone IS NULL AND kind IN {kinds} AND reader IS NOT NULL"
+    return tx.one(f"{sql} LIMIT 1") is not None
+
+
 def count(tx: Transaction, *, filters: Filters) -> int:
     """Count the atoms that `list_atoms` lists."""
     condition, values = where(tx, "atom", filters)
@@ -368,10 +375,17 @@ def count_by_hour(tx: Transaction, *, filters: Filters) -> list[tuple[datetime, 
     return [(from_ms(number * _HOUR_MS), many) for number, many in tx.all(sql, *values)]
 
 
-def list_based_on(tx: Transaction, turn: str) -> list[Atom]:
-    """Return the atoms that a turn is evidence for, including ended atoms."""
-    sql = "SELECT DISTINCT atom FROM evidence WHERE space = :space AND turn = ? ORDER BY atom"
-    return by_ids(tx, [f"a{number}" for number in tx.column(sql, number_of(turn, "t"))])
+def based_on(tx: Transaction, turns: Iterable[str]) -> dict[str, list[Atom]]:
+    """Map each of these turns to the atoms that it is evidence for, including ended atoms, oldest first."""
+    numbers = {number_of(turn, "t"): turn for turn in turns}
+    sql = "SELECT DISTINCT turn, atom FROM evidence WHERE space = :space AND turn IN ({}) ORDER BY atom"
+    pairs = tx.among(sql, numbers)
+    atoms = {atom.id: atom for atom in by_ids(tx, [f"a{number}" for _, number in pairs])}
+    based: dict[str, list[Atom]] = {turn: [] for turn in numbers.values()}
+    for turn, number in pairs:
+        if atom := atoms.get(f"a{number}"):
+            based[numbers[turn]].append(atom)
+    return based
 
 
 def facts(tx: Transaction, *, filters: Filters, relation: str | None = None, limit: int = 100) -> list[Fact]:
@@ -402,16 +416,24 @@ def evidence(tx: Transaction, atom: str) -> list[Evidence]:
     return evidence_rows.of_atoms(tx, [number])[number] if is_there else []
 
 
-def list_since(tx: Transaction, after: int, *, limit: int, sentences: bool = True) -> list[Atom]:
+def list_since(
+    tx: Transaction, after: int, *, limit: int, sentences: bool = True, learned_since: datetime | None = None
+) -> list[Atom]:
     """Return atoms with a number above `after`, including ended atoms, oldest first.
 
     `superseded_by` returns the atoms that these ended. Without `sentences`, atoms that were extracted without a model
-    are left out, because the stages that use a model do not work on them.
+    are left out, because the stages that use a model do not work on them. With `learned_since`, atoms that were stored
+    earlier are left out.
     """
-    of_others = "" if sentences else "AND reader IS NULL"
+    conditions = ["id > ?"] + ([] if sentences else ["reader IS NULL"])
+    values: list[Value] = [after]
+    if learned_since is not None:
+        conditions.append("learned_at >= ?")
+        values.append(to_ms(learned_since))
     numbers = tx.column(
-        f"SELECT id FROM atom WHERE space = :space AND tombstone IS NULL {of_others} AND id > ? ORDER BY id LIMIT ?",
-        *(after, limit),
+        f"SELECT id FROM atom WHERE space = :space AND tombstone IS NULL AND {' AND '.join(conditions)}"
+        " ORDER BY id LIMIT ?",
+        *(*values, limit),
     )
     return by_ids(tx, [f"a{number}" for number in numbers])
 

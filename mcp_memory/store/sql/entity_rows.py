@@ -14,6 +14,8 @@ from mcp_memory.core.types import Entity, EntityOrder, MentionedEntity
 from mcp_memory.store.sql import quarantine_rows
 from mcp_memory.store.sql.transaction import Transaction, from_ms, marks
 
+OPEN = 2**63 - 1
+"""Stands for the end of what has not ended."""
 _USER = "user"
 _LIKE = str.maketrans({sign: f"!{sign}" for sign in "!%_"})
 _ORDERS: Mapping[EntityOrder, str] = {
@@ -165,28 +167,24 @@ def mentioned(
 
 def newest_mentions(
     tx: Transaction, *, among: Sequence[int] | None = None, limit: int
-) -> list[tuple[int, int, int, int | None]]:
-    """Return up to `limit` mentions by the newest atoms: (atom, entity, start, end of its validity in ms).
+) -> list[tuple[int, int, int, int]]:
+    """Return the newest mentions, of the last `limit`: (atom, entity, start, end of its validity in ms or `OPEN`).
 
-    Only mentions of the entities `among` are returned, if given. Quarantined atoms are left out, and so is the user.
+    Only mentions of the entities `among` are returned, if given. Forgotten and quarantined atoms are left out, and so
+    is the user.
     """
     if not tx.has_any("mention"):
         return []
-    chosen = "" if among is None else f" AND m.entity IN ({marks(among)})"
+    # The newest mentions first, so that their atoms are read in order. The plus sign keeps SQLite from reading the
+    # mentions of all entities in this order.
+    chosen, newest = ("", "atom") if among is None else (f" AND entity IN ({marks(among)})", "+atom")
     return tx.all(
-        "SELECT m.atom, m.entity, r.valid_from, r.valid_to FROM mention m CROSS JOIN atom r ON r.space = m.space"
-        f" AND r.id = m.atom WHERE m.space = :space AND r.tombstone IS NULL AND {quarantine_rows.PASSES}"
-        f" AND m.entity <> ?{chosen} ORDER BY m.atom DESC, m.entity LIMIT ?",
+        f"SELECT m.atom, m.entity, r.valid_from, coalesce(r.valid_to, {OPEN}) FROM (SELECT space, atom, entity"
+        f" FROM mention WHERE space = :space AND entity <> ?{chosen} ORDER BY {newest} DESC, entity LIMIT ?) m"
+        " CROSS JOIN atom r ON r.space = m.space AND r.id = m.atom"
+        f" WHERE r.tombstone IS NULL AND {quarantine_rows.PASSES}",
         *(number_of(tx, _USER) or 0, *(among or ()), limit),
     )
-
-
-def with_related(tx: Transaction, name: str, *, limit: int) -> list[int]:
-    """Return the number of an entity, then those of up to `limit` entities that `find_related` lists."""
-    own = number_of(tx, name)
-    related = [key(other) for other, _ in find_related(tx, name, limit=limit)]
-    numbers = tx.among("SELECT entity FROM entity_name WHERE space = :space AND key IN ({})", related)
-    return [] if own is None else [own, *(number for (number,) in numbers)]
 
 
 def names_by_number(tx: Transaction, entities: Sequence[int]) -> dict[int, str]:
@@ -224,20 +222,20 @@ def names(tx: Transaction, known_names: Iterable[str]) -> dict[str, tuple[str, .
     return {name: names_by_key[name_key] for name, name_key in keys.items() if name_key in names_by_key}
 
 
-def find_related(tx: Transaction, name: str, *, limit: int) -> list[tuple[str, int]]:
+def find_related(tx: Transaction, name: str, *, limit: int) -> list[tuple[int, str, int]]:
     """Return the entities that current atoms mention together with this entity, and the number of these atoms.
 
-    The entity with the most such atoms comes first.
+    Each is (number of the entity, main name, atoms). The entity with the most such atoms comes first.
     """
-    rows = tx.all(
-        "SELECT c.name, count(*) FROM mention own CROSS JOIN atom r ON r.space = own.space AND r.id = own.atom"
+    return tx.all(
+        "SELECT c.id, c.name, g.many FROM (SELECT m.entity, count(*) AS many FROM mention own"
+        " CROSS JOIN atom r ON r.space = own.space AND r.id = own.atom"
         " CROSS JOIN mention m ON m.space = own.space AND m.atom = own.atom AND m.entity <> own.entity"
-        " JOIN entity_name c ON c.space = m.space AND c.id = m.entity"
         " WHERE own.space = :space AND own.entity = ? AND r.valid_to IS NULL AND r.tombstone IS NULL"
-        " GROUP BY c.key, c.name ORDER BY count(*) DESC, c.key LIMIT ?",
+        " GROUP BY m.entity) g CROSS JOIN entity_name c ON c.space = :space AND c.id = g.entity"
+        " ORDER BY g.many DESC, c.key LIMIT ?",
         *(number_of(tx, name), limit),
     )
-    return [(name, count) for name, count in rows]
 
 
 def aliases_of(tx: Transaction, entities: Sequence[int]) -> defaultdict[int, list[str]]:

@@ -98,10 +98,11 @@ def list_sessions(
         values.append(filters.session)
     if filters.entity is not None:
         conditions.append(
-            "s.id IN (SELECT t.session FROM mention m JOIN atom a ON a.space = m.space AND a.id = m.atom"
-            " JOIN evidence e ON e.space = m.space AND e.atom = m.atom"
-            " JOIN turn t ON t.space = e.space AND t.id = e.turn"
-            " WHERE m.space = s.space AND m.entity = ? AND a.tombstone IS NULL AND t.tombstone IS NULL)"
+            # Join order: the entity's atoms first; SQLite would begin with all evidence of the space.
+            "s.id IN (SELECT t.session FROM mention m CROSS JOIN evidence e ON e.space = m.space AND e.atom = m.atom"
+            " CROSS JOIN turn t ON t.space = e.space AND t.id = e.turn WHERE m.space = :space AND m.entity = ?"
+            " AND m.atom NOT IN (SELECT a.id FROM atom a WHERE a.space = :space AND a.tombstone IS NOT NULL)"
+            " AND t.tombstone IS NULL)"
         )
         values.append(entity_rows.number_of(tx, filters.entity))
     if filters.client is not None:

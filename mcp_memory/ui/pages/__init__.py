@@ -1,6 +1,6 @@
 """The pages by address. `page_at` finds a page and draws it.
 
-today           what is new, and what is next   changes         what changed, old and new
+today           what is next, what is new           changes         what changed, old and new
 memory          overview, persona, scenes           item            a statement with its correction form, a turn
 result          a tool result, in windows of lines  canvas          tasks, and a task: picture, outline, versions
 search          hits, and why they match            entity          facts over time, the neighbourhood
@@ -26,6 +26,7 @@ from mcp_memory.ui.components import Page, View, no_item
 
 ADDRESSES = {
     r"/": "today:today",
+    r"/coming": "today:coming",
     r"/memory": "memory:overview",
     r"/persona": "memory:persona",
     r"/scene/(?P<slug>[^/]+)": "memory:scene",

@@ -109,19 +109,20 @@ async def session(view: View) -> Page:
     A session without turns is shown with its tool results. Raises NotFound if it has neither.
     """
     name, start = view.parts["session"], ui.start_of(view.query)
+    begin = 0 if start < _TURNS else start
     try:
-        turns = await view.memory.session_turns(name, limit=_TURNS + 1)
-        if start and len(list(_window(turns[:_TURNS]))) == len(turns):
-            start = 0  # it fits in one window
-        if start:
-            turns = await view.memory.session_turns(name, start=start, limit=_TURNS + 1)
+        turns = await view.memory.session_turns(name, start=begin, limit=start - begin + _TURNS + 1)
     except NotFound:
         if page := await _tool_session(view, name):
             return page
         raise
+    if begin < start:
+        if len(list(_window(turns[:_TURNS]))) == len(turns):
+            start = 0  # it fits in one window
+        turns = [turn for turn in turns if turn.position >= start]
     shown = list(_window(turns[:_TURNS]))
     talk = await view.memory.conversation(name)
-    statements = {turn.id: await view.memory.statements_about(turn.id) for turn in shown}
+    statements = await view.memory.statements_about([turn.id for turn in shown])
     after = shown[-1].position + 1 if len(turns) > len(shown) else None
     before = max(0, start - _TURNS) if start else None
     return Page(

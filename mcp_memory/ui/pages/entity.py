@@ -5,16 +5,16 @@ The slider and the date are forms that load the page as of another day, so they 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime, time, timedelta
+from typing import TYPE_CHECKING
 
 import anyio.to_thread
 
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line, plural, remove_hidden
-from mcp_memory.core.types import Atom, Conversations, Fact, Hit, MemoryMap, StatementPage
+from mcp_memory.core.types import Atom, Conversations, Fact, MemoryMap, StatementPage
 from mcp_memory.language.words import fold
 from mcp_memory.longterm.names import USER
 from mcp_memory.longterm.validity import planned_day
@@ -28,15 +28,18 @@ from mcp_memory.ui.pictures import charts
 from mcp_memory.ui.pictures.map import neighbourhood
 from mcp_memory.ui.times import day_of
 
+if TYPE_CHECKING:
+    from mcp_memory.longterm.search.naming import NamingMessage
+
 _FACTS = 60
 _STATEMENTS = 25
 _CHANGES = 12
 _TALKS = 8
 _PLANS = 8
-_SOUGHT, _MESSAGES = 40, 8
+_MESSAGES = 8
 _ANSWERS = "? – "
 """Stands between a question and its answer in a statement."""
-_NEIGHBOURS, _DRAWN = 40, 12
+_DRAWN = 12
 
 
 async def entity(view: View) -> Page:
@@ -45,27 +48,27 @@ async def entity(view: View) -> Page:
     The time is given in the query: `as_of` is a date, `day` the position of the slider, in days since the first fact.
     """
     name, memory = view.parts["name"], view.memory
+    now = memory.now()
     try:
         facts = drop_repeated(await memory.facts_about(name))
     except NotFound as unknown:
         return _unknown(name, unknown)
-    as_of, cursor = _as_of(view, facts), view.query.get("cursor")
+    as_of, cursor = _as_of(view, facts, now), view.query.get("cursor")
     listed = await memory.statements(
         entity=name, as_of=as_of.isoformat() if as_of else None, limit=_STATEMENTS, cursor=cursor
     )
     past = None
     if not listed.atoms and as_of is None:
         past = await memory.statements(entity=name, ended=True, limit=_STATEMENTS, cursor=cursor)
-    near = await memory.related_entities(name, limit=_NEIGHBOURS)
-    around = await memory.entity_map(about=name, limit=_DRAWN + 1) if near else None
+    around = await memory.entity_map(about=name, limit=_DRAWN + 1)
     talks = await memory.conversations(entity=name, limit=_TALKS)
     atoms = (past or listed).atoms
     title = _main_name(name, atoms)
     role = (await facts_of_user(view)).get(fold(title))
     is_head = not (as_of or cursor)
     first = _introducing(title, atoms, role) if is_head else None
-    named = await _messages(view, title) if is_head and title != USER else []
-    planned = await _planned(view, atoms, {hit.id for hit in named}) if is_head else []
+    named = await memory.messages_naming(title, limit=_MESSAGES) if is_head and title != USER else []
+    planned = await _planned(view, atoms, [message.turn.id for message in named]) if is_head else []
     above = {atom.id for atom in (first, *(atom for _, atom in planned)) if atom}
     return Page(
         title=remove_hidden(one_line(ui.shown_name(title), 80)),
@@ -75,11 +78,11 @@ async def entity(view: View) -> Page:
             el("p", f"Your {ui.relation_words(role.relation)}") if role else None,
             await _introduction(view, title, first) if first else None,
             _coming(planned),
-            _facts(title, facts, as_of),
+            _facts(title, facts, as_of, now),
             _past(title, past) if past and past.atoms else _statements(title, listed, as_of, above),
             _named_in(named),
             _talks(title, talks),
-            _near(title, near, around, day_of(memory.now())) if around else None,
+            _near(title, around, day_of(now)) if around.related else None,
             _search_link(title),
         ),
     )
@@ -136,17 +139,18 @@ async def _introduction(view: View, name: str, atom: Atom) -> Element:
     )
 
 
-async def _planned(view: View, atoms: Sequence[Atom], messages: Collection[str]) -> list[tuple[date, Atom]]:
+async def _planned(view: View, atoms: Sequence[Atom], messages: Sequence[str]) -> list[tuple[date, Atom]]:
     """Return the statements about a coming day of `atoms`, and those based on `messages`, with the day, next first."""
     now = view.memory.now()
-    coming = (await view.memory.lately(days=1)).planned
-    days = {plan.atom.id: (plan.day, plan.atom) for plan in coming if plan.atom.evidence in messages}
+    based = await view.memory.statements_about(messages) if messages else {}
+    made = (atom for several in based.values() for atom in several)
+    open_ones = (atom for atom in made if atom.valid_to is None and not atom.held and atom.label != "promise")
+    known = {atom.id: atom for atom in (*atoms, *open_ones)}.values()
     # a birthday, which is a statement about a person, is planned too
-    events = [replace(atom, kind="episodic") for atom in atoms]
-    for atom, day in zip(atoms, await anyio.to_thread.run_sync(lambda: list(map(planned_day, events))), strict=True):
-        if day and day.end > now:
-            days[atom.id] = (day_of(day.start), atom)
-    return sorted(days.values(), key=lambda entry: (entry[0], int(entry[1].id[1:])))[:_PLANS]
+    events = [replace(atom, kind="episodic") for atom in known]
+    spans = await anyio.to_thread.run_sync(lambda: list(map(planned_day, events)))
+    coming = [(day_of(span.start), atom) for atom, span in zip(known, spans, strict=True) if span and span.end > now]
+    return sorted(coming, key=lambda entry: (entry[0], int(entry[1].id[1:])))[:_PLANS]
 
 
 def _coming(planned: Sequence[tuple[date, Atom]]) -> Element | None:
@@ -160,28 +164,17 @@ def _coming(planned: Sequence[tuple[date, Atom]]) -> Element | None:
     return ui.section("Coming up", ui.rows(rows)) if planned else None
 
 
-async def _messages(view: View, name: str) -> list[Hit]:
-    """Return messages with the name, or with its first word, newest first."""
-    found = await view.memory.find(name, layers=["turn"], limit=_SOUGHT)
-    whole, first = fold(name), fold(name.split()[0])
-
-    def is_named(text: str) -> bool:
-        return whole in text or (len(first) > 2 and first in re.findall(r"\w+", text))
-
-    named = [hit for hit in found.hits if not hit.held and is_named(fold(hit.text))]
-    return sorted(named, key=lambda hit: int(hit.id[1:]), reverse=True)[:_MESSAGES]
-
-
-def _named_in(hits: Sequence[Hit]) -> Element | None:
+def _named_in(messages: Sequence[NamingMessage]) -> Element | None:
     rows = (
         ui.dated_row(
-            el("p", ui.link(f"/{hit.id}", ui.mark_spans(hit.text, hit.marks)), class_="said", dir="auto"),
-            None if hit.said_by in (None, "user") else ui.memory_text(hit.said_by),
-            when=ui.moment(hit.at, day=True) if hit.at else None,
+            el("p", ui.link(f"/{turn.id}", ui.mark_spans(message.text, message.marks)), class_="said", dir="auto"),
+            None if turn.role == "user" and not turn.name else ui.memory_text(turn.name or turn.role),
+            when=ui.moment(turn.said_at, day=True),
         )
-        for hit in hits
+        for message in messages
+        for turn in [message.turn]
     )
-    return ui.section("Messages", ui.rows(rows)) if hits else None
+    return ui.section("Messages", ui.rows(rows)) if messages else None
 
 
 def _talks(name: str, talks: Conversations) -> Element | None:
@@ -211,12 +204,12 @@ def _search_link(name: str) -> Element:
 # --- facts over time --------------------------------------------------------------------------------
 
 
-def _as_of(view: View, facts: Sequence[Fact]) -> date | None:
+def _as_of(view: View, facts: Sequence[Fact], now: datetime) -> date | None:
     as_of, day = view.query.get("as_of"), view.query.get("day")
     try:
         if as_of:
             return date.fromisoformat(as_of)
-        if day and facts and (asked := _extent(facts)[0] + timedelta(days=int(day))) != _today():
+        if day and facts and (asked := _extent(facts, now)[0] + timedelta(days=int(day))) != day_of(now):
             return asked
     except (ValueError, OverflowError):
         given = one_line(as_of or day or "", 30)
@@ -224,28 +217,24 @@ def _as_of(view: View, facts: Sequence[Fact]) -> date | None:
     return None
 
 
-def _extent(facts: Sequence[Fact]) -> tuple[date, date]:
+def _extent(facts: Sequence[Fact], now: datetime) -> tuple[date, date]:
     """Return the first and the last day of the slider, which are those of the bars below it."""
-    first, last = charts.extent(facts, datetime.now(UTC))
-    return ui.day_of(first), ui.day_of(last)
+    first, last = charts.extent(facts, now)
+    return day_of(first), day_of(last)
 
 
-def _today() -> date:
-    return datetime.now(UTC).astimezone().date()
-
-
-def _facts(name: str, facts: Sequence[Fact], as_of: date | None) -> Element | None:
+def _facts(name: str, facts: Sequence[Fact], as_of: date | None, now: datetime) -> Element | None:
     if not facts:
         return None
     moment = datetime.combine(as_of, time.max).astimezone() if as_of else None
-    shown = _most_telling(facts, moment or datetime.now(UTC))
+    shown = _most_telling(facts, moment or now)
     return ui.section(
         "Facts over time",
-        _slider(name, facts, as_of),
+        _slider(name, facts, as_of, now),
         ui.note(f"{len(shown)} of {len(facts):,} facts: the newest of those that hold.")
         if len(shown) < len(facts)
         else None,
-        charts.facts(shown, now=datetime.now(UTC), as_of=moment),
+        charts.facts(shown, now=now, as_of=moment),
         beside=el("span", "as of ", el("strong", ui.day_text(as_of) if as_of else "now")),
     )
 
@@ -263,10 +252,10 @@ def _most_telling(facts: Sequence[Fact], at: datetime) -> list[Fact]:
     return [fact for fact in facts if fact.atom in chosen]
 
 
-def _slider(name: str, facts: Sequence[Fact], as_of: date | None) -> list[Element | None]:
+def _slider(name: str, facts: Sequence[Fact], as_of: date | None, now: datetime) -> list[Element | None]:
     """Return the slider, the date, and links to the days on which something changed."""
-    path, today = f"/entity/{ui.part(name)}", _today()
-    first, last = _extent(facts)
+    path, today = f"/entity/{ui.part(name)}", day_of(now)
+    first, last = _extent(facts, now)
     days = max(1, (last - first).days)
     at = min(days, max(0, ((as_of or today) - first).days))
     changes = {at.date() for fact in facts for at in (fact.valid_from, fact.valid_to) if at and at.date() <= today}
@@ -325,8 +314,8 @@ def _past(name: str, listed: StatementPage) -> Element:
     )
 
 
-def _near(name: str, near: Sequence[tuple[str, int]], around: MemoryMap, day: date) -> Element:
-    lines = ((ui.entity_link(other), ui.count(shared)) for other, shared in near)
+def _near(name: str, around: MemoryMap, day: date) -> Element:
+    lines = ((ui.entity_link(other), ui.count(shared)) for other, shared in around.related)
     return ui.section(
         "In the same statements",
         neighbourhood(around, name, day),

@@ -246,6 +246,7 @@ async def home(view: View) -> Page:
     checks = await _run_checks(view) if view.query.get("check") else None
     problems = [*_known_problems(view, status), *await anyio.to_thread.run_sync(_missed_by_hooks, view)]
     exported = await view.exports.state(memory) if view.exports else None
+    ended = (await memory.statements(only_ended=True, limit=1)).total or 0
     return Page(
         title="Export and settings",
         here="home",
@@ -256,7 +257,7 @@ async def home(view: View) -> Page:
                 backups(view, await memory.backups()) if view.is_owner and memory.has_files else None,
             ),
             await forgotten(view, await memory.tombstones()),
-            ui.columns(_contents(status), _spaces(view, status)),
+            ui.columns(_contents(status, ended=ended), _spaces(view, status)),
             ui.columns(_checks(checks), retention(await memory.retention())),
             *([_signed_in(view), _tokens(view, await memory.tokens())] if view.is_owner else []),
             _connected(status) if view.is_owner and status["connected"] else None,
@@ -266,12 +267,12 @@ async def home(view: View) -> Page:
 
 
 # --- the space --------------------------------------------------------------------------------------
-def _contents(status: dict[str, Any]) -> Element:
+def _contents(status: dict[str, Any], *, ended: int) -> Element:
     counts, offload = status["counts"], status["offload"]
     unread = status["pyramid"]["waiting"]["turns"] if status["model"]["name"] else 0
     talks = f"{plural(counts['turns'], 'message')} in {plural(counts['sessions'], 'conversation')}"
     statements: list[Any] = [ui.link("/memory#statements", f"{plural(counts['current'], 'is', 'are')} true now")]
-    if ended := counts["atoms"] - counts["current"]:
+    if ended:
         statements += [", ", ui.link("/memory#statements", f"{ended:,} no longer true", ended="only")]
     results = f"{counts['records']:,} on {plural(counts['canvases'], 'task')}"
     lines: tuple[tuple[str, int, Any], ...] = (

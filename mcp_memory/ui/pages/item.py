@@ -429,7 +429,7 @@ async def turn(view: View) -> Page:
     shown = next(iter(await memory.turns([id])), None)
     if shown is None:
         raise ui.no_item(id)
-    atoms = await memory.statements_about(id)
+    atoms = (await memory.statements_about([id]))[id]
     known = [atom for atom in atoms if not is_retired(atom)][:_MAX_STATEMENTS]
     chosen = next((atom for atom in atoms if atom.id == view.query.get("for")), None)
     around = 0 if shown.role == "note" else ui.TURNS_AROUND  # a note is in no conversation

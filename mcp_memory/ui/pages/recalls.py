@@ -5,6 +5,7 @@ The log of recalls has no questions by default. If the conversation is recorded,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -12,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.text import one_line, plural, remove_hidden
 from mcp_memory.core.types import Atom, Record, Turn
+from mcp_memory.longterm.turns import small_talk_kind
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.components import Page, View
-from mcp_memory.ui.elements import Element, Node, el
+from mcp_memory.ui.elements import Element, Node, el, text_of
 
 if TYPE_CHECKING:
     from mcp_memory.longterm.recall.asked import Asked
@@ -31,6 +33,12 @@ _UNASKED: Mapping[str, str] = {
 }
 """What is shown of a recall whose question is not known."""
 _SAID: Mapping[FeedbackVerdict, str] = {"helpful": "Helpful", "wrong": "Wrong here"}
+_EFFECTS: Mapping[FeedbackVerdict, str] = {
+    "helpful": "It comes earlier for questions like this one.",
+    "wrong": "It comes later for questions like this one; agents that ask exactly this do not get it.",
+}
+_QUESTION_MARK = re.compile(r"\?(?=\s|$)|[？؟]")
+_LOOKED_AT = 30  # recalls among which those with a question are chosen
 
 
 async def recalls(view: View) -> Page:
@@ -64,9 +72,28 @@ async def recall_rows(view: View, entries: Sequence[RecallEntry]) -> Element:
     rows = await _rows_of(view, list(filter(None, own.values())))
     titles = await view.memory.titles([entry.session for entry in entries])
     return ui.rows(
-        _recall_row(entry, question, rows.text(own[entry.id]), _talk_link(entry, titles))
+        _recall_row(entry, question, titles, line=_line_of(rows.text(own[entry.id])), talk=_talk_link(entry, titles))
         for entry, question in zip(entries, asked, strict=True)
     )
+
+
+async def latest_questions(view: View, entries: Sequence[RecallEntry], limit: int) -> Element | None:
+    """Return the last recalls whose question or conversation is known, without what they gave; None if none is.
+
+    `entries` are newest first. Agents that asked on their own and messages with a question go before other messages.
+    """
+    entries = [entry for entry in entries if entry.how != "start"][:_LOOKED_AT]
+    titles = await view.memory.titles([entry.session for entry in entries])
+    known: dict[str, tuple[bool, RecallEntry, Asked | None]] = {}
+    for entry, asked in zip(entries, await view.memory.asked_by(entries), strict=True):
+        if title := _asked_in(entry, asked, titles):
+            known.setdefault(title, (True, entry, asked))
+        elif asked and not asked.is_before and small_talk_kind(asked.text) is None:
+            asks = entry.how == "recall" or _QUESTION_MARK.search(asked.text) is not None
+            known.setdefault(asked.text, (asks, entry, asked))
+    chosen = sorted(known.values(), key=lambda each: not each[0])[:limit]
+    chosen.sort(key=lambda each: -each[1].id)
+    return ui.rows(_recall_row(entry, asked, titles) for _, entry, asked in chosen) if chosen else None
 
 
 def _filters(text: str, client: str, clients: Sequence[str]) -> Element:
@@ -83,24 +110,42 @@ def _filters(text: str, client: str, clients: Sequence[str]) -> Element:
     )
 
 
-def _recall_row(entry: RecallEntry, asked: Asked | None, line: str | None, talk: Element | None) -> Element:
+def _recall_row(
+    entry: RecallEntry,
+    asked: Asked | None,
+    titles: Mapping[str, str],
+    *,
+    line: Element | None = None,
+    talk: Element | None = None,
+) -> Element:
+    named = _asked_in(entry, asked, titles) is not None  # the program and the conversation
     return ui.dated_row(
-        [
-            el("p", ui.link(f"/recall/{entry.id}", _question(entry, asked)), class_="said"),
-            el("p", "→ ", ui.memory_text(one_line(line, _QUESTION))) if line else None,
-        ],
-        ui.memory_text(ui.program_name(entry.client)) if entry.client else None,
+        [el("p", ui.link(f"/recall/{entry.id}", _question(entry, asked, titles)), class_="said"), line],
+        ui.memory_text(ui.program_name(entry.client)) if entry.client and not named else None,
         plural(len(entry.ids), "line"),
-        talk,
+        None if named else talk,
         when=ui.moment(entry.at),
     )
 
 
-def _question(entry: RecallEntry, asked: Asked | None) -> Sequence[Node]:
-    if asked is None:
+def _line_of(text: str | None) -> Element | None:
+    return el("p", "→ ", ui.memory_text(one_line(text, _QUESTION))) if text else None
+
+
+def _question(entry: RecallEntry, asked: Asked | None, titles: Mapping[str, str]) -> Sequence[Node]:
+    """Return the question of a recall; if it is not known, the conversation in which an agent asked, or when it did."""
+    if title := _asked_in(entry, asked, titles):
+        who = ui.memory_text(ui.program_name(entry.client)) if entry.client else "an agent"
+        return ["Asked by ", who, " in: ", ui.memory_text(one_line(title, _QUESTION))]
+    if asked is None or asked.is_before:
         return [_UNASKED[entry.how]]
-    words = ui.memory_text(one_line(asked.text, _QUESTION))
-    return [f"{_UNASKED[entry.how]}, after “", words, "”"] if asked.is_before else [words]
+    return [ui.memory_text(one_line(asked.text, _QUESTION))]
+
+
+def _asked_in(entry: RecallEntry, asked: Asked | None, titles: Mapping[str, str]) -> str | None:
+    """Return the title of the conversation in which an agent asked in words of its own that are not known."""
+    is_known = asked is not None and not asked.is_before
+    return _title(entry, titles) if entry.how == "recall" and not is_known else None
 
 
 def _connected(processes: Sequence[dict[str, Any]]) -> Element | None:
@@ -127,7 +172,7 @@ async def recall(view: View) -> Page:
     is_known = asked is not None and not asked.is_before
     given, every = ([id for id in entry.ids if (id in always) == is_always] for is_always in (False, True))
     return Page(
-        title=one_line(remove_hidden(asked.text), _QUESTION) if asked and is_known else _UNASKED[entry.how],
+        title="".join(map(text_of, _question(entry, asked, titles))),
         here="live",
         body=ui.body(
             ui.line(
@@ -154,11 +199,15 @@ async def _always_given(view: View) -> frozenset[str]:
     return frozenset(atom.id for line in await view.memory.persona_lines() for atom in line.atoms)
 
 
-def _talk_link(entry: RecallEntry, titles: Mapping[str, str]) -> Element | None:
+def _title(entry: RecallEntry, titles: Mapping[str, str]) -> str | None:
+    """Return the title of the conversation of a recall, None if it has none."""
     title = titles.get(entry.session)
-    if title is None or title == entry.session:
-        return None
-    return ui.session_link(entry.session, title)
+    return None if title == entry.session else title
+
+
+def _talk_link(entry: RecallEntry, titles: Mapping[str, str]) -> Element | None:
+    title = _title(entry, titles)
+    return ui.session_link(entry.session, title) if title else None
 
 
 def _unknown_question(entry: RecallEntry, asked: Asked | None, *, is_recorded: bool) -> Element | None:
@@ -192,11 +241,11 @@ def _given_row(
     atom = rows.atoms.get(id)
     return el(
         "div",
-        el("p", ui.link(f"/{id}", ui.memory_text(one_line(text, _LINE))), class_="said"),
+        el("p", ui.link(f"/{id}", ui.memory_text(one_line(text, _LINE))), id=id, class_="said"),
         el(
             "div",
             *rows.about(id),
-            _said_badge(said) if said else None,
+            [_said_badge(said), " ", _EFFECTS[said.verdict]] if said else None,
             _undo(view, said, f"/recall/{entry.id}#{id}") if said else None,
             *([] if said or is_always or not entry.words or id[0] not in "at" else _buttons(view, entry, id)),
             ui.link(f"/{id}#correct", "No longer true")
@@ -204,7 +253,6 @@ def _given_row(
             else None,
             class_="line say",
         ),
-        id=id,
         class_="statement ended" if atom is not None and atom.valid_to else "statement",
     )
 
@@ -297,7 +345,8 @@ async def _feedback_row(view: View, said: Feedback) -> Element:
         try:
             entry = await view.memory.recall_entry(said.recall)
             (asked,) = await view.memory.asked_by([entry])
-            question = ui.link(f"/recall/{entry.id}", _question(entry, asked))
+            titles = await view.memory.titles([entry.session])
+            question = ui.link(f"/recall/{entry.id}", _question(entry, asked, titles))
         except NotFound:
             pass
     acts = el("div", _said_badge(said), _undo(view, said, f"/{said.target}"), class_="line say")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast, get_args
 
@@ -157,7 +157,7 @@ async def _found(view: View, query: str, parameters: Mapping[str, str]) -> list[
     titles = await _titles(view, results.hits)
     facts = await facts_of_user(view) if any(hit.layer == "entity" for hit in results.hits) else {}
     return [
-        _period(results, query, names, parameters),
+        _period(view, results, query, names, parameters),
         ui.note(results.note) if results.note else None,
         *_hits(results, [_hit(hit, titles.get(hit.id), query, facts) for hit in results.hits]),
         ui.pager("/search", results.cursor, "More", q=query, time=None if in_period else "any", **names),
@@ -182,7 +182,9 @@ def _hits(results: FoundPage, rows: Sequence[Element]) -> list[Element]:
     ]
 
 
-def _period(results: FoundPage, query: str, names: Mapping[str, Any], parameters: Mapping[str, str]) -> Element | None:
+def _period(
+    view: View, results: FoundPage, query: str, names: Mapping[str, Any], parameters: Mapping[str, str]
+) -> Element | None:
     """Return the time that filters, with a link that removes it; or why the time of the query does not filter."""
     if results.period is None:
         return None
@@ -193,7 +195,7 @@ def _period(results: FoundPage, query: str, names: Mapping[str, Any], parameters
         return el("nav", ui.line(remove), class_="chips", aria_label="Remove the time")
     if parameters.get("time") == "any":
         return ui.line(ui.link("/search", f"Only {days}", q=query, **names))
-    has_begun = results.period[0] <= datetime.now(UTC)
+    has_begun = results.period[0] <= view.memory.now()
     return ui.note(f"Nothing close is from {days}; these are from any time.") if has_begun else None
 
 

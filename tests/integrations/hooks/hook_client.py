@@ -89,10 +89,10 @@ class Client:
         """Start a daemon that rests after fewer seconds; the one that it becomes then rests as usual."""
         self.run_code(
             "import subprocess, sys\n"
-            "from mcp_memory.integrations.hooks.command import daemon_files, make_folders\n"
+            "from mcp_memory.integrations.hooks.daemon_files import daemon_files, make_folders\n"
             "files = daemon_files(None, None)\nmake_folders(files)\n"
-            "code = 'import sys\\nfrom mcp_memory.integrations.hooks import daemon, daemon_process\\n"
-            f"daemon.RESTING_S = {resting_s}\\nsys.exit(daemon_process.main(sys.argv[1:]))'\n"
+            "code = 'import sys\\nfrom mcp_memory.daemon import daemon, process\\n"
+            f"daemon.RESTING_S = {resting_s}\\nsys.exit(process.main(sys.argv[1:]))'\n"
             "arguments = [str(files.home), '', files.key]\n"
             "subprocess.Popen([sys.executable, '-c', code, *arguments], start_new_session=True)"
         )

@@ -146,7 +146,7 @@ def test_a_memory_in_postgresql_is_left_to_the_daemon(
     files = daemon_files(home, None)
     assert files is not None
     monkeypatch.setattr(command, "_STARTING_S", 0.0)
-    monkeypatch.setattr(command, "_start", _NotStarted)
+    monkeypatch.setattr(command, "start", _NotStarted)
     reply = command.answer(files, "UserPromptSubmit", "claude-code", b"{}")
     assert (reply.by, reply.content, reply.starts_daemon) == ("nothing", b"", False)
     assert [path.name for path in home.iterdir()] == (["config.toml"] if settings else [])

@@ -1,4 +1,4 @@
-"""The process of the hook daemon: its lock, its log, and its new start while nobody asks.
+"""The process of the daemon: its lock, its log, and its new start while nobody asks.
 
 Each home and settings key has one daemon, with a file lock that the system releases however the daemon ends. The lock
 is taken before the slow imports, so that hooks which come at once do not start several.
@@ -23,7 +23,7 @@ from mcp_memory.integrations.hooks.daemon_files import DaemonEndpoint, DaemonFil
 
 logger = logging.getLogger(__name__)
 
-MODULE = "mcp_memory.integrations.hooks.daemon_process"
+MODULE = "mcp_memory.daemon.process"
 _LOCKING_S = 5.0
 _LOG_BYTES = 200_000
 
@@ -40,7 +40,7 @@ def main(arguments: list[str]) -> int:
     with lock:
         try:
             set_up(handler=_log_handler(files.log))
-            from mcp_memory.integrations.hooks.daemon import serve
+            from mcp_memory.daemon.daemon import serve
 
             silence = asyncio.run(serve(files, silent=float(silent[0]) if silent else 0.0))
         except Exception:
