@@ -57,13 +57,13 @@ async def savings(view: View) -> Page:
 
 async def _titles(view: View, sessions: Sequence[SessionSavings]) -> dict[str, str]:
     """Return the titles of the sessions that have a page, because they have turns or tool results."""
-    titles = await view.memory.titles([session.session for session in sessions])
-    others = [session for session in sessions if session.session not in titles]
-    return titles | {
-        session.session: ui.untitled(session.at)
-        for session in others
-        if await view.memory.records(session=session.session, limit=1)
-    }
+    named = await view.memory.titles([session.session for session in sessions])
+    titles: dict[str, str] = {}
+    for session in sessions:
+        name = session.session
+        if name in named or await view.memory.records(session=name, limit=1):
+            titles[name] = named[name] if named.get(name, name) != name else ui.untitled(session.at)
+    return titles
 
 
 def _span(view: View) -> int:
