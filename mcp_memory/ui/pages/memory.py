@@ -52,7 +52,7 @@ async def persona(view: View) -> Page:
     if is_compared:
         body.append(await _comparison(view))
     if chosen or any(line.is_claim for line in lines):
-        body.append(ui.section(None, el("div", _persona_text(text, names, ended), class_="spread")))
+        body.append(ui.section(None, el("div", _persona_text(text, names, ended, top=1), class_="spread")))
     if not is_compared and (unproven := [line for line in lines if line.is_claim and not _has_proof(line)]):
         rows = (el("p", inline(line.text.strip(" -*")), dir="auto") for line in unproven)
         body.append(ui.section("Lines that name no statement", ui.rows(rows)))
@@ -224,12 +224,14 @@ def persona_part(lines: Sequence[ProvenLine], scenes: Sequence[Scene], *, claims
     )
 
 
-def _persona_text(text: str, names: Mapping[str, str], ended: Mapping[str, str | None]) -> list[Element]:
+def _persona_text(
+    text: str, names: Mapping[str, str], ended: Mapping[str, str | None], *, top: int = 2
+) -> list[Element]:
     """Return a page about the user. What it says of statements that it has no room for is a link to them."""
     shown, _ = for_people(text)
     page, mark, more = shown.rpartition("\n- … ") if shown != text else (text, "", "")
     link = el("p", ui.link(_STATEMENTS, ui.memory_text(f"… {more.strip()}"))) if mark else None
-    return [markdown(page, scenes=names, ended=ended, title="Persona", top=2), *([link] if link else [])]
+    return [markdown(page, scenes=names, ended=ended, title="Persona", top=top), *([link] if link else [])]
 
 
 def _topics(scenes: Sequence[Scene]) -> Iterator[Element]:
