@@ -190,17 +190,17 @@ def _without_greeting(line: str) -> str | None:
     return None
 
 
-def title_of(line: str) -> str:
-    """Return the first sentence of a line, or its beginning up to a word: at most `MAX_TITLE` characters."""
+def title_of(line: str, most: int = MAX_TITLE) -> str:
+    """Return the first sentence of a line, or its beginning up to a word: at most `most` characters."""
     text = _one_line(line)
     end = next((end for _, end in sentences(text)), 0)
-    if _FEWEST <= end <= MAX_TITLE + 1:
+    if _FEWEST <= end <= most + 1:
         text = text[:end]
     text = text.strip().rstrip(".:,;。：，、")
-    if len(text) <= MAX_TITLE:
+    if len(text) <= most:
         return text
-    cut = text[:MAX_TITLE]  # one character more than is left beside the ellipsis
-    return f"{(cut[: cut.rfind(' ')] if ' ' in cut[MAX_TITLE // 2 :] else cut[:-1]).rstrip(' .:,;-–—')}…"
+    cut = text[:most]  # one character more than is left beside the ellipsis
+    return f"{(cut[: cut.rfind(' ')] if ' ' in cut[most // 2 :] else cut[:-1]).rstrip(' .:,;-–—')}…"
 
 
 def _one_line(text: str) -> str:

@@ -160,7 +160,7 @@ _computed = StatementCache[Sequence[Scene]]()
 def _scenes_of_topics(all_topics: Iterable[Topic]) -> Iterator[Scene]:
     slugs: set[str] = set()
     for topic in all_topics:
-        slug = free_slug(topic.title, slugs)
+        slug = free_slug(topic.name, slugs)
         slugs.add(slug)
         first, last = topic.atoms[0], topic.atoms[-1]
         yield Scene(

@@ -2,7 +2,8 @@
 
 An entity with three or more statements is a topic. The other statements are clustered by their vectors: a topic is the
 statement with the most neighbours and these neighbours, except statements that share no word with any other. A topic is
-titled by its entity, or by words that are frequent in it and rare in the rest of the memory, as the user wrote them.
+titled by its entity, or by the first words of the statement with the most words that are frequent in the topic and rare
+in the rest of the memory.
 
 The result depends only on the statements and their vectors, and is the same in every process. Statements without a
 vector yet are in the topics of their entities only.
@@ -28,6 +29,7 @@ from mcp_memory.language.words import (
     function_words,
     languages_of,
 )
+from mcp_memory.longterm.conversations import title_of
 from mcp_memory.longterm.digest import newest_statements, number_of
 from mcp_memory.longterm.names import USER
 from mcp_memory.longterm.verification.trust import fit_for_pages
@@ -44,16 +46,21 @@ _READ = 4_000  # the newest statements
 _FEWEST = 3  # statements of a topic
 _MAX_TOPICS = 15  # topics, as many as `max_scenes` allows by default
 _NEAR = 0.15  # least cosine between the central statement of a topic and the others, the mean of all subtracted
-_TITLE_WORDS = 3
+_NAME_WORDS = 3
+_TITLE = 40  # characters
 _UNSPACED = "\u0e00"  # from here on, scripts without spaces
 _CHUNK = 512  # rows of the similarity matrix at a time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topic:
-    """A title, statements by date, and the entities that these mention, the most frequent first."""
+    """A title, statements by date, and the entities that these mention, the most frequent first.
+
+    `name` is short: the entity, or three words of a topic that has a sentence as its title.
+    """
 
     title: str
+    name: str
     atoms: tuple[Atom, ...]
     entities: tuple[str, ...]
 
@@ -70,7 +77,7 @@ def topics(store: Store, space: str) -> list[Topic]:
     placed = {atom.id for topic in all_topics for atom in topic.atoms}
     said_in = Counter(term for atom in atoms for term in _content_terms(atom))
     all_topics += (
-        Topic(title=_title(group, said_in), atoms=tuple(group), entities=_entities(group, names))
+        _topic_of(group, said_in, _entities(group, names))
         for group in islice(_clusters(store, space, atoms, placed), _MAX_TOPICS)
     )
     ordered = sorted(all_topics, key=lambda topic: (-len(topic.atoms), number_of(topic.atoms[0]), topic.title))
@@ -113,7 +120,7 @@ def _by_entity(atoms: Sequence[Atom], names: Mapping[str, Sequence[str]]) -> Ite
         if len(group) >= _FEWEST and not any(ids <= other for other in placed):
             placed.append(ids)
             others = (other for other in _entities(group, names) if other != name)
-            yield Topic(title=name, atoms=tuple(group), entities=(name, *others))
+            yield Topic(title=name, name=name, atoms=tuple(group), entities=(name, *others))
 
 
 def _entities(atoms: Sequence[Atom], names: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
@@ -170,7 +177,7 @@ def _neighbours(data: NDArray[np.float32]) -> NDArray[np.bool_]:
 # --- words ------------------------------------------------------------------------------------------
 
 _WORD = re.compile(r"[^\W_]+(?:-[^\W_]+)*")
-_SHORTEST = 2  # characters of a term in a title
+_SHORTEST = 2  # characters of a term in a name
 
 
 def _terms_of(atoms: Sequence[Atom]) -> list[frozenset[str]]:
@@ -195,21 +202,25 @@ def _related(atoms: Sequence[Atom]) -> list[Atom]:
     return [atom for atom, own in zip(atoms, terms, strict=True) if any(counts[term] > 1 for term in own)]
 
 
-def _title(atoms: Sequence[Atom], said_in: Counter[str]) -> str:
-    """Return the words that two or more of the statements share and that the rest of the memory seldom has.
+def _topic_of(atoms: Sequence[Atom], said_in: Counter[str], entities: tuple[str, ...]) -> Topic:
+    """Return a topic that is named by the words that two or more of the statements share and that others seldom have.
 
-    At most three, as the user wrote them.
+    `said_in` has the number of statements of the memory with each term. The name has at most three words, as the user
+    wrote them.
     """
-    counts = Counter(chain.from_iterable(_terms_of(atoms)))
+    terms = _terms_of(atoms)
+    counts = Counter(chain.from_iterable(terms))
     weight = {term: count * count / said_in[term] for term, count in counts.items() if count > 1}
     words = [_WORD.findall(_without_dates(atom)) for atom in atoms]
     chosen: dict[str, str] = {}
     for term in sorted(weight, key=lambda term: (-weight[term], term)):
         word = _as_written(term, words)
         chosen.setdefault(fold(word), word)
-        if len(chosen) == _TITLE_WORDS:
+        if len(chosen) == _NAME_WORDS:
             break
-    return ", ".join(chosen.values())
+    telling = max(range(len(atoms)), key=lambda place: sum(weight.get(term, 0) for term in terms[place]))
+    title = title_of(_without_dates(atoms[telling]), _TITLE)
+    return Topic(title=title, name=", ".join(chosen.values()), atoms=tuple(atoms), entities=entities)
 
 
 def _as_written(term: str, texts: Sequence[Sequence[str]]) -> str:

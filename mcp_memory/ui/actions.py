@@ -255,8 +255,7 @@ async def _forget(call: Call) -> str:
     if not ids:
         raise InvalidInput(_NOTHING_CHOSEN)
     forgotten = await call.memory.forget(ids, reason=call.text("reason"), dry_run=False)
-    path = f"/{forgotten.tombstone}" if forgotten.tombstone else call.back("/")
-    return confirmation_address(path, "forgotten", forgotten.total)
+    return f"/{forgotten.tombstone}" if forgotten.tombstone else call.back("/")
 
 
 async def _undo(call: Call) -> str:

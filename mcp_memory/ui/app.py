@@ -360,7 +360,7 @@ class Interface:
                 exports = self._exports_for(visit.reader, visit.memory)
                 file = exports and (await exports.state(visit.memory)).file
                 if not file:
-                    raise NotFound("There is no export to download. Make one under Upkeep.")
+                    raise NotFound("There is no export to download. Make one under Export and settings.")
                 return download(file.path, f"mcp-memory-{visit.memory.space}-{file.path.name}")
             case "download", id:
                 ref, data = await visit.memory.ref(unquote(id))

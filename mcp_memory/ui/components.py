@@ -7,7 +7,9 @@ address. All classes of the style sheet are used here or in `pictures`; pages on
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import date, datetime
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
@@ -16,6 +18,7 @@ from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.rights import Right, includes
 from mcp_memory.core.text import name_hidden, one_line, plural, remove_hidden, split_hidden
 from mcp_memory.core.types import ATTRIBUTION, Atom, Fact, Kind, MentionedEntity, Role, Source, StatementKind, Turn
+from mcp_memory.language.when.annotate import ADDITION
 from mcp_memory.longterm.names import USER
 from mcp_memory.ui.elements import Element, Node, el
 from mcp_memory.ui.times import day_of as day_of
@@ -76,6 +79,19 @@ KIND_EXPLANATIONS: Mapping[StatementKind, str] = {
     "instruction": "rule: how agents should work",
     "promise": "promise: what to tell you when something comes up",
 }
+_PROGRAMS: Mapping[str, str] = {
+    "chatgpt": "ChatGPT",
+    "claude-ai": "Claude Desktop",
+    "claude-code": "Claude Code",
+    "codex": "Codex",
+    "cursor": "Cursor",
+    "gemini": "Gemini",
+    "gemini-cli": "Gemini CLI",
+    "opencode": "OpenCode",
+    "vscode": "VS Code",
+    "windsurf": "Windsurf",
+    "zed": "Zed",
+}
 TURNS_AROUND = 3
 """Turns that are shown before and after a turn."""
 _MAX_HIDDEN = 300  # characters that name a run of hidden characters
@@ -121,7 +137,21 @@ def link(path: str, *children: Any, class_: str | None = None, **query: object) 
 # --- texts of the memory ----------------------------------------------------------------------------
 def memory_text(text: str, *, class_: str | None = None, tag: str = "span") -> Element:
     """Return a text of the memory without hidden characters, and with its own direction."""
-    return el(tag, remove_hidden(text), dir="auto", class_=class_)
+    return el(tag, fade_dates(remove_hidden(text)), dir="auto", class_=class_)
+
+
+def fade_dates(text: str) -> list[Node]:
+    """Return a text with the dates that the memory added to it, as in `tomorrow [1 December 2026]`, small."""
+    nodes, place = list[Node](), 0
+    for match in ADDITION.finditer(text):
+        nodes += [text[place : match.start()], " ", el("small", match[0].strip())]
+        place = match.end()
+    return [*nodes, text[place:]]
+
+
+def statement_text(text: str) -> Element:
+    """Return a statement whose date is beside it, so the dates that the memory added to its words are left out."""
+    return memory_text(ADDITION.sub("", text))
 
 
 def mark_spans(
@@ -175,11 +205,11 @@ def quote_turn(
     words. `title` is the title of the conversation.
     """
     to_turn = link(f"/{turn.id}", moment(turn.said_at), **({"for": of} if of else {}))
-    where = [" · ", conversation_link(turn, title)] if title else None
+    where = conversation_link(turn, title) if title else None
     return el(
         "figure",
         el("blockquote", mark_spans(turn.content, (), source=spans, around=around), dir="auto"),
-        el("figcaption", speaker(turn), " · ", to_turn, where),
+        el("figcaption", el("span", speaker(turn)), to_turn, where, class_="line"),
         class_="quote",
     )
 
@@ -218,6 +248,16 @@ def speaker(turn: Turn) -> Node:
     if not turn.name:
         return memory_text(role)
     return memory_text(turn.name if turn.role == "user" else f"{turn.name} ({role})")
+
+
+def program_name(client: str) -> str:
+    """Return the name that people know a program by; of an unknown program, the name it gives itself."""
+    return _PROGRAMS.get(client.lower().removesuffix("-vscode"), client)
+
+
+def client_named(program: str) -> str:
+    """Return the name that a program gives itself, from the name that people know it by; an unknown name as it is."""
+    return next((client for client, name in _PROGRAMS.items() if name.lower() == program.lower()), program)
 
 
 def name_of_source(source: Source) -> Node | None:
@@ -330,10 +370,15 @@ def pager(path: str, cursor: str | None, text: str, **query: object) -> Element 
     )
 
 
-def chosen_of(label: str, links: Iterable[tuple[str, str, bool]]) -> Element:
-    """Return links of which one is chosen, such as orders of a list; each is its text, its address, and if it is."""
+def chosen_of(label: str, links: Iterable[tuple[Any, str, bool]]) -> Element:
+    """Return links of which one is chosen, such as orders of a list; each is its content, its address, and if it is."""
     entries = (el("a", text, href=path, aria_current="true" if chosen else None) for text, path, chosen in links)
     return el("nav", line(entries), class_="chips", aria_label=label)
+
+
+def untitled(at: datetime, client: str | None = None) -> str:
+    """Return what a conversation without a title is called, by its day and its program."""
+    return f"{program_name(client) if client else 'A conversation'}, {day_text(day_of(at))}"
 
 
 def session_link(session: str, title: str) -> Element:
@@ -363,7 +408,7 @@ def statement_row(atom: Atom) -> Element:
         *entity_links(atom.entities),
     ]
     rule = rule_badge(atom)
-    said = el("p", link(f"/{atom.id}", memory_text(atom.text)), [" ", rule] if rule else None, class_="said")
+    said = el("p", link(f"/{atom.id}", statement_text(atom.text)), [" ", rule] if rule else None, class_="said")
     row = dated_row(said, *meta, when=el("span", since, class_="when"))
     return el("div", row, class_="statement ended" if ended else "statement")
 
@@ -390,7 +435,7 @@ def turn_row(
     """Return a turn, verbatim, with spans marked or linked as in `mark_spans`."""
     return el(
         "div",
-        line(link(f"/{turn.id}", turn.id, class_="id"), speaker(turn), moment(turn.said_at)),
+        line(speaker(turn), link(f"/{turn.id}", moment(turn.said_at))),
         el("div", mark_spans(turn.content, spans, source=source, paths=paths), dir="auto", class_="verbatim"),
         class_=f"turn by-{turn.role}",
     )
@@ -419,6 +464,13 @@ def input_field(label: str, name: str, value: str, *, hint: str | None = None, k
     """Return a labelled field; `hint` is an example of a value."""
     return el("label", label, " ", el("input", type=kind, name=name, value=value, placeholder=hint, dir="auto"),
               class_="field")  # fmt: skip
+
+
+def date_field(label: str, name: str, value: str) -> Element:
+    """Return a labelled field for a day; it is empty if the value is no day such as `2026-11-30`."""
+    with suppress(ValueError):
+        return el("label", label, el("input", type="date", name=name, value=date.fromisoformat(value).isoformat()))
+    return el("label", label, el("input", type="date", name=name))
 
 
 def search_form(path: str, label: str, value: str, *more: Any, button: Element | None = None) -> Element:

@@ -103,17 +103,15 @@ def _text(name: str, values: Sequence[str]) -> str:
             return f"Brought back: {_count_kinds(values)}."
         case "erased", _:
             return f"Erased for good: {_count_kinds(values)}."
-        case (("forgotten" | "released" | "kept" | "waiting" | "restored"), [number, *_]) if number.isdecimal():
+        case (("released" | "kept" | "waiting" | "restored"), [number, *_]) if number.isdecimal():
             return _count_text(name, int(number))
         case _:
             return _TEXTS.get(name, "")
 
 
-def _count_text(name: Literal["forgotten", "released", "kept", "waiting", "restored"], number: int) -> str:
+def _count_text(name: Literal["released", "kept", "waiting", "restored"], number: int) -> str:
     them = "it" if number == 1 else "them"
     match name:
-        case "forgotten":
-            return f"{plural(number, 'item was', 'items were')} forgotten. You can bring {them} back."
         case "released":
             return f"{plural(number, 'item was', 'items were')} released. Agents may be told of {them} now."
         case "kept":

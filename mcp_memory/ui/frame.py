@@ -13,7 +13,7 @@ from mcp_memory.ui.components import Page
 from mcp_memory.ui.elements import Element, Node, el, html
 
 NAME = "mcp-memory"
-SEARCH_HINT = "Search ( / )"
+SEARCH_HINT = "Search"
 ENTRY_TITLE = "Open the memory"
 PLACES = (
     ("today", "Today", "/"),
@@ -25,7 +25,7 @@ PLACES = (
     ("tasks", "Tasks", "/tasks"),
     ("savings", "Savings", "/savings"),
     ("review", "Review", "/review"),
-    ("home", "Upkeep", "/home"),
+    ("home", "Export and settings", "/home"),
 )
 """The navigation: what `Page.here` calls an entry, its text and its address."""
 _LETTERS = {"map": "o", "tasks": "k"}

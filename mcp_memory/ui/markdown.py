@@ -1,20 +1,22 @@
 """Pages of the memory as elements: a subset of Markdown, without HTML, images and external links.
 
 Supported are headings, paragraphs, lists, quotes, tables, rules, code blocks, and inline bold, italic and code.
-Everything else is plain text, including URLs and tags. References to the memory become links to their pages:
-`(a12, a57)`, `t4`, `x2`, `r-9f2c1a7b3d4e:120-134`, `003-N4` and `[[Name]]`. Never raises; keeps every word; takes
-linear time.
+Everything else is plain text, including URLs and tags. References to the memory become links to their pages: the words
+before `(a12, a57)` lead to these statements, `r-9f2c1a7b3d4e:120-134` is shown as a result, and `t4`, `x2`, `003-N4`
+and `[[Name]]` as they are. Dates that the memory added to the words of others are faint. Never raises; keeps every
+word; takes linear time.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mcp_memory.core.text import remove_hidden
-from mcp_memory.ui.components import ENDED, link, memory_text, part
-from mcp_memory.ui.elements import Element, Node, el
+from mcp_memory.language.when.annotate import ADDITION
+from mcp_memory.ui.components import ENDED, fade_dates, link, memory_text, part
+from mcp_memory.ui.elements import Element, Node, el, text_of
 
 _DEEPEST = 6
 """Levels of nested quotes and lists; deeper levels are text."""
@@ -39,11 +41,11 @@ def markdown(
     top: int = 2,
     title: str | None = None,
 ) -> Element:
-    """Return a text as elements. Words that cite only `ended` statements are struck out, followed by the replacement.
+    """Return a text as elements. Words that cite only `ended` statements are struck out.
 
-    `ended` maps ended statements to their replacement or None. `scenes` maps slugs and titles of scenes, in lower case,
-    to slugs. `#` becomes a heading of level `top`, at least 2, since a page has a first-level heading; a first heading
-    equal to `title` is left out.
+    A link to the replacement follows them, unless it is on the same line. `ended` maps ended statements to their
+    replacement or None. `scenes` maps slugs and titles of scenes, in lower case, to slugs. `#` becomes a heading of
+    level `top`, at least 2, since a page has a first-level heading; a first heading equal to `title` is left out.
     """
     lines = for_people(remove_hidden(text))[0].replace("\r\n", "\n").replace("\r", "\n").expandtabs(4).split("\n")
     if title is not None:
@@ -167,6 +169,7 @@ class _Page:
     def inline(self, text: str) -> list[Node]:
         """Return a text as nodes."""
         open_ = [_Open("", list[Node]())]
+        named = {match[0] for match in _IN_GROUP.finditer(text)}
         place = 0
         for match in _TOKEN.finditer(text):
             if match.start() > place:
@@ -176,7 +179,11 @@ class _Page:
             if kind == "mark":
                 _toggle_mark(open_, token, text, match.start(), match.end())
             elif kind == "cites":
-                self._cites(open_[-1], token)
+                self._cites(open_[-1], token, named)
+                if text[place : place + 1] == "." and text[max(0, match.start() - 2) : match.start()].rstrip().endswith(
+                    (".", "!", "?")
+                ):
+                    place += 1  # one full stop is enough where no ids are between two
             else:
                 open_[-1].nodes += self._token(kind, token)
         open_[-1].nodes.append(text[place:])
@@ -193,46 +200,43 @@ class _Page:
                 return [el("code", token[ticks:-ticks])]
             case "name":
                 return [self._name_link(token[2:-2])]
+            case "addition":
+                return fade_dates(token)
             case "turn" | "node":
                 return [link(f"/{token}", token)]
             case "ref":
                 ref, _, lines = token.partition(":")
-                return [link(f"/{ref}", token, lines=lines.replace("–", "-"))]
+                lines = lines.replace("–", "-")
+                shown = f", line{'s' if '-' in lines else ''} {lines.replace('-', '–')}" if lines else ""
+                return [link(f"/{ref}", f"a result{shown}", lines=lines)]
             case _:
                 return [token]
 
-    def _linked(self, parts: re.Pattern[str], text: str) -> list[Node]:
-        nodes, place = list[Node](), 0
-        for match in parts.finditer(text):
-            name = match[0]
-            nodes += [
-                text[place : match.start()],
-                *([self._name_link(name[2:-2])] if name[0] == "[" else self._cited(name)),
-            ]
-            place = match.end()
-        return [*nodes, text[place:]]
+    def _cites(self, words: _Open, group: str, named: Collection[str]) -> None:
+        """Make the words since the last group of ids a link to the first statement of this one.
 
-    def _cites(self, words: _Open, group: str) -> None:
-        """Add a group of ids; the words since the last group are struck out if all of these statements have ended."""
-        nodes = self._linked(_IN_GROUP, group)
-        ids = [match[0] for match in _IN_GROUP.finditer(group) if match[0][0] == "a"]
+        The others follow as `[2]`, `[3]`. The words are struck out if all of these statements have ended; `named` are
+        the ids of the whole line.
+        """
+        parts = [match[0] for match in _IN_GROUP.finditer(group)]
+        ids = [part for part in parts if part[0] == "a"]
+        before, said = _split_start(words.nodes[words.cited :])
+        cites = [link(f"/{id}", f"[{place}]", class_="cite") for place, id in enumerate(ids, 1)]
+        if ids and any(text_of(node).strip() for node in said) and not any(map(_has_link, said)):
+            said, cites = [link(f"/{ids[0]}", *said, class_="cite")], cites[1:]
         if ids and all(id in self.ended for id in ids):
-            struck = [node for node in words.nodes[words.cited :] if node != ""]
-            first = struck[0] if struck and isinstance(struck[0], str) else ""
-            bare = first.lstrip(_PUNCTUATION)  # the stripped part belongs to the words before
-            before = first[: len(first) - len(bare)]
-            words.nodes[words.cited :] = [before, el("del", [bare, *struck[bool(first) :]]), *nodes]
-        else:
-            words.nodes += nodes
+            said = [el("del", said), *self._end_mark(ids, named)]
+        beside = [*cites, *(self._name_link(part[2:-2]) for part in parts if part[0] == "[")]
+        words.nodes[words.cited :] = [before, *said, *(piece for node in beside for piece in (" ", node))]
         words.cited = len(words.nodes)
 
-    def _cited(self, id: str) -> list[Node]:
-        cite = link(f"/{id}", id, class_="cite")
-        if id not in self.ended:
-            return [cite]
-        now = self.ended[id]
-        instead = [f"{ENDED}, now ", link(f"/{now}", now)] if now else ENDED
-        return [el("del", cite), " ", el("span", instead, class_="badge warn")]
+    def _end_mark(self, ids: Sequence[str], named: Collection[str]) -> list[Node]:
+        """Return the mark of ended statements, with what replaced them; nothing if the line names that itself."""
+        now = [self.ended[id] for id in ids if self.ended[id]]
+        if any(id in named for id in now):
+            return []
+        instead = [f"{ENDED}, ", link(f"/{now[0]}", "what is true now")] if now else ENDED
+        return [" ", el("span", instead, class_="badge warn")]
 
     def _name_link(self, inside: str) -> Node:
         """Return the link for `[[Name]]` or `[[Name|as shown]]`: to the scene of that name, else to the entity.
@@ -245,6 +249,25 @@ class _Page:
         slug = self.scenes.get(name.lower())
         text = f"{shown} ({name})" if shown and shown != name else name
         return link(f"/scene/{part(slug)}" if slug else f"/entity/{part(name)}", memory_text(text))
+
+
+def _split_start(nodes: Sequence[Node]) -> tuple[str, list[Node]]:
+    """Return the punctuation and space at the start of nodes, which belong to the words before, and the rest.
+
+    The space at its end is left out.
+    """
+    rest = [node for node in nodes if node != ""]
+    before = ""
+    if rest and isinstance(rest[0], str):
+        bare = rest[0].lstrip(_PUNCTUATION)
+        before, rest[0] = rest[0][: len(rest[0]) - len(bare)], bare
+    if rest and isinstance(rest[-1], str):
+        rest[-1] = rest[-1].rstrip()
+    return before, [node for node in rest if node != ""]
+
+
+def _has_link(node: Node) -> bool:
+    return not isinstance(node, str) and (node.tag == "a" or any(map(_has_link, node.children)))
 
 
 def _take_lines(lines: Sequence[str], at: int, belongs: Callable[[str], object]) -> Sequence[str]:
@@ -291,6 +314,7 @@ _TOKEN = re.compile(
     (?P<escape>\\[\\`*_{{}}\[\]()\#+.!|>~-])
   | (?P<code>(?<!`)`[^`\n]{{1,2000}}`(?!`) | (?<!`)``(?!`)[^\n]{{1,2000}}?``(?!`))
   | (?P<address>[A-Za-z][A-Za-z0-9+.-]{{1,15}}://[^\s<>"'`)\]]{{1,2000}})
+  | (?P<addition>{ADDITION.pattern.replace(" ", "[ ]")})
   | (?P<cites>[(\[（][ ]?{_GROUPED}(?:[ ,;&，；、]{{1,4}}{_GROUPED}){{0,200}}[ ]?[)\]）])
   | (?P<name>\[\[[^\[\]|\n]{{1,200}}(?:\|[^\[\]|\n]{{1,200}})?\]\])
   | (?P<turn>(?<![\w./&#-])[tx][1-9][0-9]{{0,17}}(?![\w-]|\.\w))

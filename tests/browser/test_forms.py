@@ -41,6 +41,7 @@ def test_what_is_told_is_stored_corrected_and_forgotten(own_ui: Interface) -> No
         first = own_ui.address(page.url).partition("?")[0]
         page.click("#correct > summary")
         page.fill("#correct textarea", "Tamsin kept bees until May.")
+        page.check("#correct input[value=changed]")
         page.click("#correct button")
         second = own_ui.address(page.url).partition("?")[0]
         assert second != first
@@ -60,6 +61,7 @@ def test_a_value_is_asked_for_in_the_form_and_an_end_is_undone(own_ui: Interface
     with own_ui.page(f"/{statement}", javascript=False) as page:
         page.click("#correct > summary")
         page.fill("#correct textarea", "Tamsin moved to the north.")
+        page.check("#correct input[value=changed]")
         page.click("#correct button")
         assert page.locator("#correct textarea").input_value() == "Tamsin moved to the north."
         page.fill("#correct input[name=value]", "Bergen")

@@ -58,10 +58,11 @@ def test_statements_about_one_name_are_a_scene_with_a_dated_line_for_each(hand: 
     )
 
 
-def test_other_statements_are_grouped_by_meaning_and_titled_by_the_words_they_share(hand: ByHand) -> None:
+def test_other_statements_are_grouped_by_meaning_and_titled_by_the_statement_that_tells_most(hand: ByHand) -> None:
     ids = say_all(hand)
     scene = next(scene for scene in readable_scenes(hand.store, SPACE) if scene.title != "Noa")
-    assert (scene.title, scene.atoms) == ("kiln", tuple(ids[3:6]))
+    assert (scene.slug, scene.title) == ("kiln", "The kiln reaches 1,240 degrees")
+    assert scene.atoms == tuple(ids[3:6])
 
 
 def test_the_same_statements_give_the_same_scenes_in_another_process(hand: ByHand, home: Path) -> None:

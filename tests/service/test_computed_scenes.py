@@ -74,5 +74,5 @@ async def test_the_page_for_people_shows_it_with_its_statements(memory: Memory) 
     assert "/scene/noa" in links(await at(memory, "/memory"))
     page = await at(memory, "/scene/noa")
     assert page.title == "Noa"
-    assert "I pay Noa in mugs. (a2)" in text(page)
+    assert text(page).count("I pay Noa in mugs.") == 1
     assert {"/a1", "/a2", "/a3"} <= set(links(page))

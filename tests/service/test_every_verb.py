@@ -139,7 +139,7 @@ JOURNEY: list[tuple[str, Step]] = [
     ("why", lambda m, s: m.why("a1")),
     ("cites", lambda m, s: m.cites("a1")),
     ("atom", lambda m, s: m.atom("a1")),
-    *called("atoms statements statement_months"),
+    *called("atoms statements statement_days"),
     ("statements_about", lambda m, s: m.statements_about(["t1"])),
     ("statements_by_id", lambda m, s: m.statements_by_id(["a1"])),
     ("superseded_by", lambda m, s: m.superseded_by(["a1"])),

@@ -190,5 +190,5 @@ async def test_imports_name_whole_paths_only_to_the_owner(memory: Memory) -> Non
     for is_owner in (True, False):
         shown = text(await at(memory, "/conversations", is_owner=is_owner))
         assert "chats.zip1,20020 Nov 2026" in shown
-        assert "log.jsonlcodexs5,120 bytes" in shown
+        assert "log.jsonlCodexs5,120 bytes" in shown
         assert ("/home/me" in shown) is is_owner

@@ -63,7 +63,7 @@ async def test_the_numbers_are_those_of_the_status(memory: Memory) -> None:
 async def test_what_was_forgotten_can_be_undone_and_erased(memory: Memory) -> None:
     await memory.forget(["t1"], reason="moved away")
     shown = await home_page(memory)
-    assert "x120 Nov 2026, 12:00by their numbers1 item: t1moved away" in text(shown)
+    assert "ForgottenI keep bees in Porto.20 Nov 2026moved away" in text(shown)
     undo = next(one for one in forms(shown) if one.action == "/do/undo")
     assert undo.values == {"form_token": ["t"], "tombstone": ["x1"], "back": ["/home"]}
     purge = next(one for one in forms(shown) if one.action == "/do/purge")
@@ -71,7 +71,7 @@ async def test_what_was_forgotten_can_be_undone_and_erased(memory: Memory) -> No
     assert "Type PURGE to go on" in purge.words
 
 
-async def test_forgotten_words_are_folded_away_for_those_who_may_bring_them_back(memory: Memory) -> None:
+async def test_forgotten_words_are_for_those_who_may_bring_them_back(memory: Memory) -> None:
     told = await memory.remember("The safe is behind the stove.", typed=True)
     await memory.forget([told.atom.id])
     assert "The safe is behind the stove." in text(await home_page(memory))

@@ -49,16 +49,21 @@ async def test_each_has_forms_of_its_own_and_one_form_takes_all_that_are_ticked(
     assert {one.action for one in found} == {"/do/review"}
     alone = [one.values for one in found[:2]]
     assert [(one["ids"], one["verdict"], one["back"]) for one in alone] == [
-        (["t1"], ["released"], ["/review"]),
         (["t1"], ["kept"], ["/review"]),
+        (["t1"], ["released"], ["/review"]),
     ]
     together = found[-1]
     assert together.values == {
         "form_token": ["t"],
         "back": ["/review"],
-        "verdict": ["released", "kept"],
+        "verdict": ["kept", "released"],
         "ids": ["t1", "t2"],
     }
+
+
+async def test_a_single_item_is_not_ticked(memory: Memory) -> None:
+    await memory.review(["t1"], "kept")
+    assert not [one for one in elements(await review(memory)) if one.attributes.get("type") == "checkbox"]
 
 
 async def test_a_decision_is_listed_and_can_be_undone(memory: Memory) -> None:
@@ -80,8 +85,8 @@ async def test_what_each_choice_does_is_beside_its_button(memory: Memory) -> Non
     shown = await review(memory)
     choices = [text_of(one) for one in elements(shown) if one.attributes.get("class") == "choice"][:3]
     assert choices == [
-        "ReleaseAgents may be told of it from now on.",
         "Keep outIt stays stored, and you can find it. No agent is told of it.",
+        "ReleaseAgents may be told of it from now on.",
         "Forget …It leaves every search and page. You can bring it back until it is erased for good.",
     ]
 
@@ -148,7 +153,7 @@ async def test_a_statement_that_only_a_tool_said_waits_with_its_kind(memory: Mem
 
 
 async def test_the_forms_do_what_they_say(memory: Memory) -> None:
-    alone, *_, together = forms(await review(memory))
+    _, alone, *_, together = forms(await review(memory))
     assert await send(memory, alone) == "/review"
     assert [(one.id, one.verdict) for one in await memory.decided()] == [("t1", "released")]
     assert await send(memory, together, ids="t1 t2", verdict="kept") == "/review"

@@ -411,12 +411,15 @@ class StatementVerbs(Verbs):
         )
 
     @reading
-    def statement_months(self) -> dict[str, int]:
-        """Return the months in which current statements became true, as `2026-11`, latest first, and how many each."""
-        months = Counter[str]()
-        for hour, many in self._store.read(self.space, atom_rows.count_by_hour, filters=Filters(at=self._parts.now())):
-            months[f"{hour.astimezone():%Y-%m}"] += many
-        return dict(sorted(months.items(), reverse=True))
+    def statement_days(self) -> dict[str, int]:
+        """Return the days from which statements are true, as `2026-11-30`, latest first, and how many each.
+
+        Statements that have ended are counted too.
+        """
+        days = Counter[str]()
+        for hour, many in self._store.read(self.space, atom_rows.count_by_hour, filters=Filters(ended=True)):
+            days[f"{hour.astimezone():%Y-%m-%d}"] += many
+        return dict(sorted(days.items(), reverse=True))
 
     statements_by_id = store_verb(atom_rows.by_ids)
     superseded_by = store_verb(atom_rows.superseded_by)

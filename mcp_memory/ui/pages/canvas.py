@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _LISTED = 100
 _RESTS = timedelta(days=1)
-"""Time without a new step after which the list does not call a task "doing"."""
+"""Time without a new step after which a task is called open, not doing."""
 _RECORDS = 1_000
 _VERSIONS = 40
 _STEPS = 60
@@ -67,15 +67,24 @@ async def tasks(view: View) -> Page:
     return Page(title="Tasks", here="tasks", body=tuple(filter(None, body)))
 
 
+def _rests(row: CanvasRow, now: datetime) -> bool:
+    """Return whether a task is not done, and nothing was done for it for a while."""
+    return row.status == "doing" and now - row.updated > _RESTS
+
+
+def _task_badge(row: CanvasRow, now: datetime) -> Element:
+    return ui.badge("open") if _rests(row, now) else status_badge(row.status)
+
+
 def _task(row: CanvasRow, now: datetime, *, is_active: bool) -> Element:
-    rests = row.status == "doing" and now - row.updated > _RESTS
+    rests = _rests(row, now)
     number, summary = padded(row.number), _summary(row.text)
     goal, steps, dead = summary or (row.label, 0, 0)
     return el(
         "div",
         el("p", ui.link(f"/{number}", ui.memory_text(goal or row.label)), class_="said"),
         ui.line(
-            ui.badge("open") if rests else status_badge(row.status),
+            _task_badge(row, now),
             ui.badge("active", "kind") if is_active and not rests else None,
             el("span", plural(steps, "step")) if summary else ui.badge("cannot be read", "bad"),
             el("span", plural(dead, "dead end")) if dead else None,
@@ -117,7 +126,7 @@ async def canvas(view: View) -> Page:
         title=remove_hidden(parsed.task_goal) or row.label,
         here="tasks",
         body=ui.body(
-            _head(row, parsed, (await view.memory.titles([row.session])).get(row.session)),
+            _head(view, row, parsed, (await view.memory.titles([row.session])).get(row.session)),
             *((ui.wide_columns([shown], [outline]),) if shown and drawn.width <= WIDEST_BESIDE else (shown, outline)),
             ui.columns(_state(view, row, parsed), _history(view, row.number, versions)),
         ),
@@ -131,10 +140,10 @@ def _picture(canvas: Canvas, groups: Groups, selected: str | None = None) -> Ele
     return ui.section("Picture", picture(canvas, groups, selected=selected))
 
 
-def _head(row: CanvasRow, canvas: Canvas, title: str | None) -> Element:
+def _head(view: View, row: CanvasRow, canvas: Canvas, title: str | None) -> Element:
     counts = Counter(node.status for node in canvas.nodes)
     return ui.line(
-        status_badge(row.status),
+        _task_badge(row, view.memory.now()),
         el("span", plural(len(canvas.nodes), "step")),
         el("span", plural(counts["blocked"], "dead end")) if counts["blocked"] else None,
         ui.time_span(canvas.created, row.updated),

@@ -62,7 +62,7 @@ def _by_day(view: View, changes: Sequence[Replaced], notes: Collection[str]) -> 
 
 def change_row(change: Replaced, *, when: Element | None = None, undo: Element | None = None) -> Element:
     """Return a statement that is no longer true, and what is true instead, or that nothing is."""
-    old, new = (ui.memory_text(one_line(atom.text, _TEXT)) for atom in (change.old, change.new))
+    old, new = (ui.statement_text(one_line(atom.text, _TEXT)) for atom in (change.old, change.new))
     instead = (
         el("p", "Ended, nothing in its place.")
         if is_ending(change.new)

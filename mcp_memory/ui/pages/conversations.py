@@ -46,7 +46,7 @@ async def conversations(view: View) -> Page:
     try:
         listed = await view.memory.conversations(
             text,
-            client=filters.get("client"),
+            client=ui.client_named(filters["client"]) if "client" in filters else None,
             project=filters.get("project"),
             month=filters.get("month"),
             entity=filters.get("entity"),
@@ -69,7 +69,7 @@ async def conversations(view: View) -> Page:
 def _filter_form(view: View, is_open: bool) -> Element:
     asked = view.query
     fields = [
-        ui.input_field("Client", "client", asked.get("client", ""), hint="codex"),
+        ui.input_field("Program", "client", ui.program_name(asked.get("client", "")), hint="Codex"),
         ui.input_field("Project", "project", asked.get("project", "")),
         ui.input_field("Month", "month", asked.get("month", ""), hint="2026-11 or last month"),
         ui.input_field("About", "entity", asked.get("entity", ""), hint="a name"),
@@ -80,7 +80,7 @@ def _filter_form(view: View, is_open: bool) -> Element:
 
 def conversation_row(talk: Conversation) -> Element:
     """Return a conversation: its title, its first line, how long it was, where, and when."""
-    title = talk.title or talk.session
+    title = talk.title or ui.untitled(talk.last, talk.client)
     more = talk.first_line if talk.first_line and not talk.first_line.startswith(title.rstrip("…")) else None
     return ui.dated_row(
         el("p", ui.session_link(talk.session, title), class_="said"),
@@ -92,10 +92,14 @@ def conversation_row(talk: Conversation) -> Element:
 
 
 def _places(talk: Conversation) -> list[Element]:
-    """Return the client and the project of a conversation, as links to those of the same."""
+    """Return the program and the project of a conversation, as links to those of the same."""
     places = {"client": talk.client, "project": talk.project}
     return [
-        ui.link("/conversations", ui.memory_text(place), **{name: place}) for name, place in places.items() if place
+        ui.link(
+            "/conversations", ui.memory_text(ui.program_name(place) if name == "client" else place), **{name: place}
+        )
+        for name, place in places.items()
+        if place
     ]
 
 
@@ -129,7 +133,7 @@ async def session(view: View) -> Page:
     q = view.query.get("q", "")
     marks = marks_of(q)
     return Page(
-        title=_title(talk.title if talk and talk.title else name),
+        title=_title(talk.title or ui.untitled(talk.last, talk.client) if talk else name),
         here="conversations",
         body=ui.body(
             _head(talk) if talk else None,
@@ -138,6 +142,7 @@ async def session(view: View) -> Page:
             if window.turns
             else ui.empty("This conversation has no messages from here on."),
             _window_link(name, "Later messages →", after, q),
+            _details(name),
         ),
     )
 
@@ -153,8 +158,10 @@ async def _tool_session(view: View, name: str) -> Page | None:
         ui.empty("Nothing that was said in this conversation was recorded, only results of its tools."),
         ui.section("Results of its tools", ui.rows(map(record_row, records))),
     )
-    title = _title(name)
-    return Page(title=title, here="conversations", body=body) if records else None
+    if not records:
+        return None
+    title = ui.untitled(records[-1].timestamp)
+    return Page(title=title, here="conversations", body=(*body, _details(name)))
 
 
 def _window_link(session: str, text: str, start: int | None, q: str) -> Element | None:
@@ -168,13 +175,17 @@ def _window_link(session: str, text: str, start: int | None, q: str) -> Element 
 
 
 def _head(talk: Conversation) -> Element:
-    """Return when a conversation was, its length, its client and project, and its name."""
+    """Return when a conversation was, its length, its program and its project."""
     return ui.line(
         ui.time_span(talk.first, talk.last),
         plural(talk.turns, "message"),
         *_places(talk),
-        el("span", remove_hidden(talk.session), class_="id") if talk.title else None,
     )
+
+
+def _details(name: str) -> Element:
+    values = ui.labelled_values([("Its name for programs", el("span", remove_hidden(name), class_="id"))])
+    return el("details", el("summary", "Details"), values)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -288,7 +299,7 @@ def _imports(view: View, files: Sequence[Imported], logs: Sequence[FollowedLog])
         ]
     how = el(
         "p",
-        "To follow the logs of a coding agent as they are written, run: ",
+        "Imports are made in a terminal. This follows the logs of a coding agent as they are written: ",
         el("code", "mcp-memory import claude-code --watch"),
     )
     return ui.section(
@@ -299,7 +310,7 @@ def _imports(view: View, files: Sequence[Imported], logs: Sequence[FollowedLog])
 def _log_line(view: View, log: FollowedLog) -> tuple[Any, ...]:
     name = ui.session_link(log.session, log.session) if log.session else None
     read = plural(log.offset, "byte")
-    return _path(view, log.path), ui.memory_text(log.client), name, read, ui.moment(log.at)
+    return _path(view, log.path), ui.memory_text(ui.program_name(log.client)), name, read, ui.moment(log.at)
 
 
 def _path(view: View, path: str) -> Element:

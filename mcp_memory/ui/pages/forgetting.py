@@ -1,18 +1,18 @@
-"""Forgetting: the forgotten items with a form to restore them, and a preview of the items to be forgotten."""
+"""Forgetting: what was forgotten, with a button that brings it back, and a preview of what would be forgotten."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mcp_memory.core.errors import InvalidInput, NotFound
-from mcp_memory.core.text import one_line, plural
+from mcp_memory.core.text import one_line, plural, remove_hidden
 from mcp_memory.core.types import Forgotten, Mention, Turn
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, Node, el
-from mcp_memory.ui.markdown import inline
 from mcp_memory.ui.pages.item import mention_row
 
 if TYPE_CHECKING:
@@ -20,22 +20,25 @@ if TYPE_CHECKING:
 
 
 HOW_FORGOTTEN = {
-    "ids": "by their numbers",
-    "query": "by words in them",
-    "session": "as a session",
-    "time": "by their time",
-    "retention": "by a retention policy",
+    "ids": "chosen one by one",
+    "query": "chosen by words in it",
+    "session": "as a conversation",
+    "time": "by its time",
+    "retention": "by the limit of how long it is kept",
     "import": "with an import",
     "correction": "a correction was undone",
 }
 _LISTED = 200
 _SHOWN, _CHARS = 50, 300
+_TITLE = 120  # characters of what was forgotten
 _GOING = 5  # items above the button; more are folded
+_IDS = re.compile(r"(?<![\w“])(?:[at][1-9][0-9]{0,17}|r-[0-9a-f]{12})(?![\w”])")
+_NOUNS = {"a": "a statement", "t": "a message", "r": "a result"}
 _NAMING = 12  # statements whose lines in pages are shown
 
 
 async def tombstone(view: View) -> Page:
-    """Show a tombstone: the items forgotten together, when, why and how, and a form to restore them.
+    """Show what was forgotten together, when and why, and a button that brings it back.
 
     Raises NotFound for an unknown id.
     """
@@ -43,76 +46,78 @@ async def tombstone(view: View) -> Page:
     forgotten = next((entry for entry in await view.memory.tombstones() if entry.id == id), None)
     if forgotten is None:
         raise ui.no_item(id)
-    ids = forgotten.ids[:_LISTED]
-    is_open = bool(ids) and not (forgotten.undone or forgotten.purged)
-    return Page(
-        title=f"Forgotten items {id}",
-        here="home",
-        body=ui.body(
-            _state(forgotten),
-            ui.labelled_values(
-                (
-                    ("What was forgotten", ", ".join(count_kinds(forgotten.ids)) or None),
-                    ("When", ui.moment(forgotten.at)),
-                    ("Why", ui.memory_text(forgotten.reason) if forgotten.reason else "no reason was given"),
-                    ("How", HOW_FORGOTTEN[forgotten.how]),
-                    ("Numbers", ui.line(el("span", entry, class_="id") for entry in ids) if ids else None),
-                )
-            ),
-            *_similar_turns(await view.memory.still_said(id) if is_open else ()),
-            *((_undo(view, forgotten), await forgotten_words(view, id)) if is_open else ()),
-        ),
-    )
+    return await _forgotten(view, forgotten, back=f"/{forgotten.ids[0]}" if forgotten.ids else "/")
 
 
 async def forgotten_item(view: View, id: str, tombstone: Tombstone) -> Page:
-    """Show at the address of a forgotten item when and why it was forgotten, and the button that brings it back."""
-    noun = {"t": "message", "a": "statement"}.get(id[0], "result")
-    others = len(tombstone.ids) - 1
-    why = [" Reason: ", ui.memory_text(tombstone.reason), "."] if tombstone.reason else None
-    when = el("p", f"This {noun} was forgotten on ", ui.moment(tombstone.at), ".", why, class_="lead")
-    if tombstone.purged:
-        return Page(title="Forgotten", here="home", body=ui.body(when, el("p", "It was erased for good.")))
-    along = f" {plural(others, 'other item')}, forgotten with it, would come back too." if others else ""
-    back = el("p", f"It can be brought back until it is erased for good.{along}")
-    undo = ui.action(view, "undo", "Bring it back", kind="main", key="u", tombstone=tombstone.id, back=f"/{id}")
-    body = ui.body(when, back, undo, await forgotten_words(view, tombstone.id))
-    return Page(title="Forgotten", here="home", body=body)
+    """Show at the address of a forgotten item what was forgotten with it, and the button that brings it back."""
+    return await _forgotten(view, tombstone, back=f"/{id}", first=id)
 
 
-async def forgotten_words(view: View, tombstone: str) -> Element | None:
-    """Return the forgotten words in a closed box; None without words or without the right to restore them."""
-    if not view.may("admin"):
-        return None
-    words = await view.memory.forgotten_words(tombstone, limit=_SHOWN)
-    rows = ui.rows([el("span", id, class_="id"), " ", ui.memory_text(one_line(text, _CHARS))] for id, text in words)
+async def _forgotten(view: View, tombstone: Tombstone, *, back: str, first: str | None = None) -> Page:
+    """Return the page of a forgetting; `first` is the item that it is about."""
+    is_open = bool(tombstone.ids) and not (tombstone.undone or tombstone.purged)
+    words = await forgotten_words(view, tombstone.id) if is_open else {}
+    texts = list(dict.fromkeys(words.values()))  # a message and a statement can be the same words
+    what = ", ".join(count_kinds(tombstone.ids or tombstone.took))
+    title = words.get(first or "") or next(iter(texts), what)
+    reason = [". Reason: ", ui.memory_text(tombstone.reason)] if tombstone.reason else None
     cut = el("p", f"The first {_SHOWN} are listed.") if len(words) == _SHOWN else None
-    return el("details", el("summary", "Show what it was"), rows, cut) if words else None
+    return Page(
+        title=f"Forgotten: {one_line(title, _TITLE)}" if title else "Forgotten",
+        here="home",
+        body=ui.body(
+            el("p", f"{what}, forgotten on " if what else "Forgotten on ", ui.moment(tombstone.at), reason, ".",
+               class_="lead"),
+            _state(view, tombstone, back),
+            ui.section("All of it", ui.rows(map(ui.memory_text, texts)), cut) if len(texts) > 1 else None,
+            _similar_turns(await view.memory.still_said(tombstone.id)) if is_open else None,
+            _details(tombstone),
+        ),
+    )  # fmt: skip
 
 
-def _undo(view: View, tombstone: Tombstone) -> Element | None:
-    """Return the button that restores the items and opens the first of them."""
-    back = f"/{tombstone.ids[0]}"
-    return ui.action(view, "undo", "Bring back", kind="main", key="u", tombstone=tombstone.id, back=back)
+async def forgotten_words(view: View, tombstone: str) -> dict[str, str]:
+    """Return the forgotten words by their ids; empty without the right to bring them back."""
+    if not view.may("admin"):
+        return {}
+    words = await view.memory.forgotten_words(tombstone, limit=_SHOWN)
+    return {id: remove_hidden(one_line(text, _CHARS)) for id, text in words}
 
 
-def _similar_turns(turns: Sequence[Turn]) -> Iterator[Element]:
-    """Yield a note with the remaining turns that may have the same content."""
-    if turns:
-        ids = [turn.id for turn in turns[:_SHOWN]]
-        links = [[ui.link(f"/{id}", id, class_="id"), " "] for id in ids]
-        forget = ui.link("/forget", "Forget them too …", ids=" ".join(ids))
-        yield ui.note("Messages that stay, and may say the same: ", links, forget, kind="warn")
-
-
-def _state(tombstone: Tombstone) -> Element:
+def _state(view: View, tombstone: Tombstone, back: str) -> Element:
     if tombstone.purged:
-        return ui.note("Erased for good: nobody can bring it back.", kind="bad")
+        return ui.note("It was erased for good: nobody can bring it back.", kind="bad")
     if tombstone.undone:
-        return ui.note("Brought back: all of it is there again.", kind="ok")
-    return ui.note(
-        "No search and no list shows these items now. You can bring them back until they are erased for good."
+        return ui.note("It was brought back: all of it is there again.", kind="ok")
+    button = ui.action(view, "undo", "Bring it back", kind="main", key="u", tombstone=tombstone.id, back=back)
+    note = ui.note("No search, no list and no agent gets it now. It can be brought back until it is erased for good.")
+    return el("div", note, button, class_="acts")
+
+
+def _similar_turns(turns: Sequence[Turn]) -> Element | None:
+    """Return the remaining messages that may have the same content; None if there are none."""
+    if not turns:
+        return None
+    forget = ui.link("/forget", "Forget them too …", ids=" ".join(turn.id for turn in turns[:_SHOWN]))
+    rows = (
+        ui.dated_row(
+            el("p", ui.link(f"/{turn.id}", ui.memory_text(one_line(turn.content, _CHARS))), class_="said"),
+            when=ui.moment(turn.said_at),
+        )
+        for turn in turns[:_SHOWN]
     )
+    return ui.section("Messages that stay, and may say the same", ui.rows(rows), beside=forget)
+
+
+def _details(tombstone: Tombstone) -> Element:
+    ids = tombstone.ids[:_LISTED]
+    values = (
+        ("How", HOW_FORGOTTEN[tombstone.how]),
+        ("Its number", el("span", tombstone.id, class_="id")),
+        ("Numbers of what went", ui.line(el("span", id, class_="id") for id in ids) if ids else None),
+    )
+    return el("details", el("summary", "Details"), ui.labelled_values(values))
 
 
 def count_kinds(ids: Iterable[str]) -> Iterator[str]:
@@ -161,11 +166,12 @@ async def _preview(view: View, ids: Sequence[str]) -> list[Any]:
         view,
         "forget",
         *await _also(view, would),
+        ui.input_field("Reason, kept with it", "reason", ""),
         ui.line(
             el("button", "Forget it" if would.total == 1 else "Forget them", class_="danger"),
-            el("span", "You can bring it back until it is erased for good."),
+            ui.link(f"/{ids[0]}", "Cancel"),
+            el("span", "It can be brought back until it is erased for good."),
         ),
-        ui.input_field("Reason, kept with it", "reason", ""),
         ids=" ".join(ids),
         back="/",
     )
@@ -177,16 +183,26 @@ async def _preview(view: View, ids: Sequence[str]) -> list[Any]:
 
 
 def _effects(would: Forgotten, lines: Sequence[list[Node]]) -> Element | None:
-    """Return what else changes, folded; None if nothing does."""
-    if not (would.along or lines):
+    """Return what else changes, folded; None if nothing does. Messages that the form offers are left out."""
+    sentences = [sentence for sentence in would.along if set(would.also).isdisjoint(_IDS.findall(sentence))]
+    along = el("ul", (el("li", _without_ids(sentence), dir="auto") for sentence in sentences)) if sentences else None
+    if not (along or lines):
         return None
-    along = el("ul", (el("li", inline(sentence), dir="auto") for sentence in would.along)) if would.along else None
     return el(
         "details",
         el("summary", "What else happens"),
         along,
         ui.section("Lines that go or change", ui.rows(lines)) if lines else None,
     )
+
+
+def _without_ids(sentence: str) -> list[Node]:
+    """Return a sentence with the words for what its ids mean, as links."""
+    nodes, place = list[Node](), 0
+    for match in _IDS.finditer(sentence):
+        nodes += [sentence[place : match.start()], ui.link(f"/{match[0]}", _NOUNS[match[0][0]])]
+        place = match.end()
+    return [*nodes, sentence[place:]]
 
 
 async def _mentions(view: View, ids: Sequence[str]) -> list[list[Node]]:

@@ -1,4 +1,4 @@
-"""Upkeep: the spaces, export and backups, forgotten items, retention, checks, and access.
+"""Export and settings: export and backups, forgotten items, the spaces, retention, checks, and access.
 
 The owner also sees the other spaces, tokens, files and processes. Numbers are those of `Memory.status()`. What is empty
 is left out.
@@ -14,11 +14,11 @@ import anyio.to_thread
 
 from mcp_memory.core.hook_outcomes import outcomes
 from mcp_memory.core.rights import RIGHTS
-from mcp_memory.core.text import format_bytes, plural, remove_hidden
+from mcp_memory.core.text import format_bytes, one_line, plural, remove_hidden
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, el
-from mcp_memory.ui.pages.forgetting import HOW_FORGOTTEN, forgotten_words
+from mcp_memory.ui.pages.forgetting import count_kinds, forgotten_words
 
 if TYPE_CHECKING:
     from mcp_memory.core.types import Stage
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mcp_memory.ui.exports import ExportState
 _TOMBSTONES = 50
 _WORDED = 20
-_IDS = 8
+_WORDS = 160  # characters of what was forgotten
 _KEPT = {"turns": "Turns", "results": "Tool results", "purge": "Forgotten by this, until erased for good"}
 _ON_DISK = {
     "database": "Database",
@@ -58,8 +58,8 @@ _PURGE = "purge"
 async def forgotten(view: View, tombstones: Sequence[Tombstone]) -> Element | None:
     """Return the forgotten items, newest first, with buttons to restore them and, for the owner, a form to erase some.
 
-    Corrections that were undone are left out. None if nothing was forgotten. A reader with the right to restore items
-    can open the words of the newest items.
+    Corrections that were undone are left out. None if nothing was forgotten. The words of the newest items are shown
+    to readers with the right to restore items.
     """
     items = [tombstone for tombstone in tombstones if tombstone.how != "correction"]
     if not items:
@@ -89,7 +89,7 @@ async def forgotten(view: View, tombstones: Sequence[Tombstone]) -> Element | No
     )
     return ui.section(
         "Forgotten",
-        ui.rows((_tombstone(view, tombstone), words.get(tombstone.id)) for tombstone in shown),
+        ui.rows(_tombstone(view, tombstone, words.get(tombstone.id, {})) for tombstone in shown),
         el("p", f"and {len(newest_first) - len(shown):,} older") if len(newest_first) > len(shown) else None,
         el("details", el("summary", "Erase for good …"), purge) if purge else None,
         id="forgotten",
@@ -100,27 +100,29 @@ def _is_open(tombstone: Tombstone) -> bool:
     return not (tombstone.undone or tombstone.purged)
 
 
-def _tombstone(view: View, tombstone: Tombstone) -> Element:
+def _tombstone(view: View, tombstone: Tombstone, words: Mapping[str, str]) -> Element:
     tick = undo = None
+    what = next(iter(words.values()), "") or ", ".join(count_kinds(tombstone.ids)) or "Forgotten"
     if _is_open(tombstone) and view.may("admin"):
-        label = f"Choose {tombstone.id}"
         if view.is_owner:
-            tick = el("input", type="checkbox", name="tombstones", value=tombstone.id, form=_PURGE, aria_label=label)
-        undo = ui.action(view, "undo", "Bring back", key="u", tombstone=tombstone.id, back="/home")
+            tick = el(
+                "input",
+                type="checkbox",
+                name="tombstones",
+                value=tombstone.id,
+                form=_PURGE,
+                aria_label=f"Choose {what}",
+            )
+        undo = ui.action(view, "undo", "Bring it back", key="u", tombstone=tombstone.id, back="/home")
     state = "erased for good" if tombstone.purged else "brought back" if tombstone.undone else None
-    more = f" … {ui.count(len(tombstone.ids) - _IDS)}" if len(tombstone.ids) > _IDS else ""
-    return ui.line(
-        tick,
-        ui.link(f"/{tombstone.id}", tombstone.id, class_="id"),
-        ui.moment(tombstone.at),
-        ui.badge(HOW_FORGOTTEN[tombstone.how], "kind"),
-        el("span", plural(len(tombstone.ids), "item"), ": ", ", ".join(tombstone.ids[:_IDS]), more)
-        if tombstone.ids
-        else None,
+    return ui.dated_row(
+        el("p", tick, ui.link(f"/{tombstone.id}", ui.memory_text(one_line(what, _WORDS))), class_="said"),
+        f"and {plural(len(tombstone.ids) - 1, 'more item')}" if words and len(tombstone.ids) > 1 else None,
         ui.memory_text(tombstone.reason) if tombstone.reason else None,
         ui.badge(state) if state else None,
         undo,
-    )
+        when=ui.moment(tombstone.at, day=True),
+    )  # fmt: skip
 
 
 def retention(policies: Sequence[OverdueRows]) -> Element:
@@ -147,7 +149,7 @@ def retention(policies: Sequence[OverdueRows]) -> Element:
         ui.table("Once a day what is past its time is forgotten; you can bring it back", head, lines, numbers=(1, 2, 3))
         if lines
         else el("p", "Everything is kept until you forget it."),
-        el("p", "To change that, run: ", el("code", "mcp-memory retention --turns 365d --results 90d")),
+        el("p", "This is changed in a terminal: ", el("code", "mcp-memory retention --turns 365d --results 90d")),
     )
 
 
@@ -171,7 +173,7 @@ def backups(view: View, stored: Sequence[Backup]) -> Element:
         ui.action(view, "backup", "Make a backup"),
         el(
             "p",
-            "To go back to one, end the programs that use the memory and run: ",
+            "To go back to one, end the programs that use the memory, and write in a terminal: ",
             el("code", "mcp-memory restore backups/FILE.zip"),
         )
         if lines
@@ -196,12 +198,12 @@ def export(view: View, state: ExportState | None) -> Element:
     space = view.memory.space
     here = "" if space == "default" else f" --space '{space}'"
     about = "An export is one zip with all of this space: Markdown for people, JSON lines for programs."
-    command = el("p", "To make it by a command: ", ui.memory_text(f"mcp-memory export{here}", tag="code"))
+    command = el("p", "It is made in a terminal: ", ui.memory_text(f"mcp-memory export{here}", tag="code"))
     return ui.section(
         "Export",
         el("p", about),
         command if state is None else _export_state(view, state),
-        el("p", "To take an export into another memory, run there: ", el("code", "mcp-memory import FILE.zip")),
+        el("p", "Another memory takes it in from a terminal there: ", el("code", "mcp-memory import FILE.zip")),
         el("p", ui.link("/conversations#imports", "Histories of other programs can be imported too"))
         if view.is_owner
         else None,
@@ -246,16 +248,16 @@ async def home(view: View) -> Page:
     exported = await view.exports.state(memory) if view.exports else None
     ended = (await memory.statements(only_ended=True, limit=1)).total or 0
     return Page(
-        title="Export and upkeep",
+        title="Export and settings",
         here="home",
         body=ui.body(
             ui.section("What needs you", problems) if problems else None,
-            ui.columns(_contents(status, ended=ended), _spaces(view, status)),
             ui.columns(
                 export(view, exported),
                 backups(view, await memory.backups()) if view.is_owner and memory.has_files else None,
             ),
             await forgotten(view, await memory.tombstones()),
+            ui.columns(_contents(status, ended=ended), _spaces(view, status)),
             ui.columns(_checks(checks), retention(await memory.retention())),
             *([_signed_in(view), _tokens(view, await memory.tokens())] if view.is_owner else []),
             _connected(status) if view.is_owner and status["connected"] else None,
@@ -451,7 +453,7 @@ def _connected(status: dict[str, Any]) -> Element:
     lines = (
         (
             f"{process['what']} ({process['pid']})",
-            ui.memory_text(", ".join(process["clients"])) if process["clients"] else "none",
+            ui.memory_text(", ".join(map(ui.program_name, process["clients"]))) if process["clients"] else "none",
             ui.moment(datetime.fromisoformat(process["since"])) if process["since"] else "",
             process["version"],
         )

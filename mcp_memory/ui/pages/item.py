@@ -22,6 +22,7 @@ from mcp_memory.core.types import (
     Turn,
     Why,
 )
+from mcp_memory.language.when.annotate import ADDITION
 from mcp_memory.longterm.corrections import is_ending
 from mcp_memory.longterm.names import USER
 from mcp_memory.longterm.search.marking import marks_of
@@ -56,7 +57,7 @@ class Correction:
 
 def _correction(view: View, atom: Atom, draft: Correction | None) -> Element | None:
     """Return the form that corrects a statement, closed unless there is a draft; None if the reader lacks the right."""
-    today = times.local(view.memory.now()).date().isoformat()
+    today = times.local(view.memory.now()).date()
     given = draft or Correction(text=atom.text, note="")
     value = None
     if given.asks_value and atom.fact:
@@ -75,10 +76,12 @@ def _correction(view: View, atom: Atom, draft: Correction | None) -> Element | N
             "fieldset",
             el("legend", "Was it wrong, or has it changed?"),
             ui.line(
-                _choose_when("changed", "It changed on", not given.is_never),
-                el("input", type="date", name="valid_from", value=given.day or today, aria_label="Day of the change"),
+                _choose_when("changed", "It has changed, on this day:", bool(draft) and not given.is_never),
+                el("input", type="date", name="valid_from", value=given.day or today.isoformat(),
+                   aria_label="Day of the change"),
+                el("span", f"(today is {ui.weekday_text(today)})"),
             ),
-            ui.line(_choose_when("never", "It was wrong all along", given.is_never)),
+            ui.line(_choose_when("never", "It was wrong all along, as with a slip of the pen", given.is_never)),
         ),
         _save_or_cancel(atom),
         needs="write",
@@ -89,17 +92,21 @@ def _correction(view: View, atom: Atom, draft: Correction | None) -> Element | N
 
 
 def _choose_when(value: str, label: str, is_chosen: bool) -> Element:
-    return el("label", el("input", type="radio", name="when", value=value, checked=is_chosen), " ", label)
+    box = el("input", type="radio", name="when", value=value, checked=is_chosen, required=True)
+    return el("label", box, " ", label)
 
 
 def _ending(view: View, atom: Atom) -> Element | None:
     """Return the form that ends a statement without another in its place; None if the reader lacks the right."""
-    today = times.local(view.memory.now()).date()
+    today, first = times.local(view.memory.now()).date(), ui.day_of(atom.valid_from)
+    day = el("input", type="date", name="on", value=today.isoformat(), min=first.isoformat(), max=today.isoformat())
     form = ui.form(
         view,
         "end",
-        ui.line(el("label", "It ended on ", el("input", type="date", name="on", value=today.isoformat(),
-                                               min=ui.day_of(atom.valid_from).isoformat(), max=today.isoformat()))),
+        ui.line(
+            el("label", "It ended on this day: ", day),
+            el("span", f"(today is {ui.weekday_text(today)})"),
+        ),
         el("p", "Agents are told that it is over. It stays in the history, and you can undo this."),
         _save_or_cancel(atom),
         id=atom.id,
@@ -165,7 +172,7 @@ async def undo_button(view: View, correction: Atom, replaced: Sequence[Atom]) ->
     return ui.undo_correction(view, correction.id)
 
 
-CHANGED_LATER = "Changed later, see"
+CHANGED_LATER = "changed later"
 QUARANTINED = "It waits for review; no agent is told of it until then:"
 _TITLE = 160  # characters of a statement as the title of its page
 _MAX_OLD = 300  # characters of a statement beside the one that replaced it
@@ -199,12 +206,13 @@ async def show_statement(view: View, id: str, draft: Correction | None = None) -
     newer, before = why.replaced_by[:1], [old for old in why.replaces if old.text != atom.text]
     has_ended = any(map(is_ending, newer))  # with no other statement in its place
     undo = [await undo_button(view, quote, [atom]) for quote in newer]
-    title = one_line(remove_hidden(atom.text), _TITLE)
+    text = ADDITION.sub("", remove_hidden(atom.text))
+    title = one_line(text, _TITLE)
     return Page(
         title=title,
         here="memory",
         body=ui.body(
-            None if title == atom.text else ui.memory_text(atom.text, tag="p", class_="said"),
+            None if title == text else ui.memory_text(text, tag="p", class_="said"),
             _meta(atom, first, titles),
             *_doubt_note(view, atom.id, atom.held, note=QUARANTINED),
             *_doubt_note(view, atom.id, atom.doubts, note="Compare it with its words:"),
@@ -257,6 +265,7 @@ def _details(atom: Atom, quoted: Sequence[Turn]) -> Element:
             ),
             ("Origin", EXTRACTED if atom.is_sentence else None),
             ("Fact", ui.fact_words(fact) if fact else None),
+            ("As it is stored", ui.memory_text(atom.text) if ADDITION.search(atom.text) else None),
             ("Number", el("span", atom.id, class_="id")),
         )
     )
@@ -268,8 +277,8 @@ def _doubt_note(view: View, id: str, reasons: Sequence[str], *, note: str) -> It
     if reasons:
         yield ui.note(note, " ", " ".join(WHY.get(reason, reason) for reason in reasons), kind="warn")
         buttons = [
+            ui.action(view, "review", "Keep out", key="q", kind="main", ids=id, verdict="kept", back=f"/{id}"),
             ui.action(view, "review", "Release", key="r", ids=id, verdict="released", back=f"/{id}"),
-            ui.action(view, "review", "Keep out", key="q", ids=id, verdict="kept", back=f"/{id}"),
         ]
         if any(buttons):
             yield ui.line(buttons)
@@ -297,7 +306,7 @@ def _superseded_row(old: Atom, new: Atom) -> Element:
     """Return a statement and the one that replaced it."""
 
     def text(atom: Atom) -> Element:
-        return ui.link(f"/{atom.id}", ui.memory_text(one_line(atom.text, _MAX_OLD)))
+        return ui.link(f"/{atom.id}", ui.statement_text(one_line(atom.text, _MAX_OLD)))
 
     return el(
         "div",
@@ -344,13 +353,13 @@ def _support(why: Why) -> Element | None:
 
 
 def _cited_result(result: CitedResult) -> Element:
-    by = [" · named by ", ui.link(f"/{result.by}", result.by)]
+    by = ui.link(f"/{result.by}", "where it is named")
     return _lines(result.at, result.call, result.content, result.node, ui.moment(result.taken), by)
 
 
 def result_row(hit: ResultHit, *more: Any) -> Element:
     """Return lines of a tool result or a file as evidence, with their call, and where the user contradicted them."""
-    changed = [[f" · {CHANGED_LATER} ", ui.link(f"/{line.by}", line.by)] for line in hit.changed]
+    changed = [ui.link(f"/{line.by}", CHANGED_LATER) for line in hit.changed]
     return _lines(at_lines(hit.ref, hit.lines), hit.call, hit.text, hit.node, ui.moment(hit.at), [*changed, *more])
 
 
@@ -361,12 +370,11 @@ def _lines(at: str, call: str, text: str, node: str | None, taken: Element, more
         el(
             "figcaption",
             inline(at),
-            " · ",
             ui.memory_text(one_line(call, 200), tag="code"),
-            [" · ", ui.link(f"/{node}", node)] if node else None,
-            " · ",
+            ui.link(f"/{node}", "the step") if node else None,
             taken,
             more,
+            class_="line",
         ),
         class_="code",
     )
@@ -399,7 +407,7 @@ def _history(fact: Fact | None, facts: Sequence[Fact]) -> Iterator[Element]:
             "never" if was_never_true(value) else ui.moment(value.valid_from, day=True),
             _history_end(value),
             SAID_BY[value.source],
-            ui.link(f"/{value.atom}", value.atom, class_="id"),
+            ui.link(f"/{value.atom}", "open"),
         )
         for value in values
     )

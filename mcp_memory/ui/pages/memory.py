@@ -6,16 +6,18 @@ versions and the proof of each line; `scene` a topic with its versions and evide
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import date
+from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line, plural, remove_hidden
-from mcp_memory.core.types import Atom, Kind, PersonaVersion, Scene, StatementPage, Turn
+from mcp_memory.core.types import Atom, Kind, PersonaVersion, Scene, StatementPage
 from mcp_memory.longterm.scenes import COMPUTED
 from mcp_memory.store.citations import cited_atoms
 from mcp_memory.ui import components as ui
+from mcp_memory.ui import times
 from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, el
 from mcp_memory.ui.markdown import for_people, inline, markdown
@@ -23,8 +25,7 @@ from mcp_memory.ui.markdown import for_people, inline, markdown
 if TYPE_CHECKING:
     from mcp_memory.service.verbs.pages import ProvenLine
 _NO_PERSONA = "Nothing is known about you yet."
-_LISTED_PERSONA = "Chosen from what you said, in your own words."
-_AROUND = 60  # characters around a quote
+_LISTED_PERSONA = "Chosen from what you said, in your own words. Each line leads to where it is from."
 
 
 def scene_names(scenes: Iterable[Scene]) -> dict[str, str]:
@@ -51,18 +52,10 @@ async def persona(view: View) -> Page:
     if is_compared:
         body.append(await _comparison(view))
     if chosen or any(line.is_claim for line in lines):
-        body.append(ui.section(None, el("div", _persona_text(text, names, ended), class_="spread")))
-    if not is_compared and (claims := [line for line in lines if line.is_claim and not line.text.startswith("- …")]):
-        first = {atom.evidence for line in claims for atom in line.atoms}
-        turns = {turn.id: turn for turn in await memory.turns(sorted(first))}
-        proofs = (_proof(line, turns) for line in claims)
-        body.append(
-            ui.section(
-                "Where each line is from",
-                *proofs,
-                id="evidence",
-            )
-        )
+        body.append(ui.section(None, el("div", _persona_text(text, names, ended, top=1), class_="spread")))
+    if not is_compared and (unproven := [line for line in lines if line.is_claim and not _has_proof(line)]):
+        rows = (el("p", inline(line.text.strip(" -*")), dir="auto") for line in unproven)
+        body.append(ui.section("Lines that name no statement", ui.rows(rows)))
     if versions:
         body.append(_versions(versions))
     return Page(title="About you", here="memory", body=tuple(body))
@@ -74,28 +67,14 @@ def _version_note(versions: Sequence[PersonaVersion], chosen: PersonaVersion | N
         return ui.note(f"This is version {chosen.version}. ", ui.moment(chosen.at), " ", back, kind="warn")
     if versions and versions[0].by_model:
         newest = versions[0]
-        return ui.line("Written by a model on ", ui.moment(newest.at))
+        return ui.line(
+            el("span", "Written by a model on ", ui.moment(newest.at), ". Each line leads to where it is from.")
+        )
     return ui.line(_LISTED_PERSONA) if anything else ui.empty(_NO_PERSONA)
 
 
-def _proof(line: ProvenLine, turns: Mapping[str, Turn]) -> Element:
-    """Return a line with the statements that it cites, each with the first quote it is based on."""
-    if line.atoms:
-        ended = [" ", ui.badge(ui.ENDED, "warn")] if any(atom.valid_to for atom in line.atoms) else None
-        return el(
-            "details",
-            el("summary", remove_hidden(line.text.strip(" -*")), ended, dir="auto"),
-            ui.rows(_proven_statement(atom, turns.get(atom.evidence)) for atom in line.atoms),
-        )
-    unproven = None if line.scenes else [" ", ui.badge("names no statement", "warn")]
-    return el("p", inline(line.text.strip(" -*")), unproven, dir="auto")
-
-
-def _proven_statement(atom: Atom, turn: Turn | None) -> list[Element]:
-    quote = ui.quote_turn(turn, [atom.span], around=_AROUND, of=atom.id) if turn else None
-    ended = [" ", ui.badge(ui.ENDED, "warn")] if atom.valid_to else None
-    stated = el("p", ui.link(f"/{atom.id}", ui.memory_text(atom.text)), ended, class_="said")
-    return [stated, *([quote] if quote else [])]
+def _has_proof(line: ProvenLine) -> bool:
+    return bool(line.atoms or line.scenes) or line.text.startswith("- …")
 
 
 async def _comparison(view: View) -> Element:
@@ -158,8 +137,10 @@ def _version(version: PersonaVersion) -> Element:
 
 KINDS = get_args(Kind)
 _LISTED = 30
-_TOPICS, _SUMMARY = 12, 160  # topics that are not folded, characters of their summaries
-_MONTHS = 24
+_TOPICS, _SUMMARY = 8, 160  # topics that are not folded, characters of their summaries
+_OF_TOPIC = 100  # statements
+_CLAIMS = 10  # lines about the user
+_WEEKS, _MONTHS = 4, 24
 _STATEMENTS = "/memory#statements"
 """The address of the list of statements, so that filters do not lead to the top of the page."""
 _ACTIONS = {
@@ -170,11 +151,13 @@ _ACTIONS = {
     "restore": "restored",
 }
 _FILTERS = ("kind", "entity", "scene", "since", "until", "learned", "as_of", "ended")
+_FIELDS = ("kind", "since", "until", "ended", "order")
+"""The filters that the form has fields for, and the order."""
 _ONLY = "only"
-_ENDED = {"": "true now", "1": "also what ended", _ONLY: "only what ended"}
+_ENDED = {"": "true now", "1": "all", _ONLY: "ended"}
 _IMPORTANT = "important"
 _PERIOD = {"in": "of", "since": "from", "until": "to", "learned": "learned since", "as_of": "as of"}
-_ORDERS = {"": "newest", _IMPORTANT: "most important"}
+_ORDERS = {"": "newest first", _IMPORTANT: "most important first"}
 
 
 # --- the overview -----------------------------------------------------------------------------------
@@ -191,11 +174,23 @@ async def overview(view: View) -> Page:
         title="Memory",
         here="memory",
         body=ui.body(
-            ui.wide_columns([persona_part(lines, scenes)] if is_known else [], _topics(scenes)),
-            _statements(view, listed, await memory.statement_months()),
+            _parts(is_known=is_known, has_topics=bool(scenes)),
+            ui.wide_columns([persona_part(lines, scenes, claims=_CLAIMS)] if is_known else [], _topics(scenes)),
+            _statements(view, listed, await memory.statement_days()),
             ui.forgotten_line(await memory.count_forgotten()),
         ),
     )
+
+
+def _parts(*, is_known: bool, has_topics: bool) -> Element | None:
+    """Return links to the parts of the page; None if it has only one."""
+    links = [
+        ("About you", "#about", False) if is_known else None,
+        ("Topics", "#topics", False) if has_topics else None,
+        ("Statements", "#statements", False),
+    ]
+    shown = [entry for entry in links if entry]
+    return ui.chosen_of("Parts of this page", shown) if len(shown) > 1 else None
 
 
 async def _read_statements(view: View) -> StatementPage | str:
@@ -216,34 +211,34 @@ async def _read_statements(view: View) -> StatementPage | str:
         return str(wrong)
 
 
-def persona_part(lines: Sequence[ProvenLine], scenes: Sequence[Scene], *, claims: int | None = None) -> Element:
-    """Return the page about the user as a section; with `claims`, only its first lines."""
-    if not any(line.is_claim for line in lines):
-        return ui.section("About you", ui.empty(_NO_PERSONA), beside=ui.link("/persona", "All"))
-    if claims is not None:
-        places = [place for place, line in enumerate(lines) if line.is_claim]
-        lines = lines[: places[:claims][-1] + 1]
-    ended = ended_statements(atom for line in lines for atom in line.atoms)
+def persona_part(lines: Sequence[ProvenLine], scenes: Sequence[Scene], *, claims: int) -> Element:
+    """Return the first lines about the user as a section, with a link to all."""
+    places = [place for place, line in enumerate(lines) if line.is_claim]
+    shown = lines[: places[:claims][-1] + 1]
+    ended = ended_statements(atom for line in shown for atom in line.atoms)
     return ui.section(
         "About you",
-        _persona_text("\n".join(line.text for line in lines), scene_names(scenes), ended),
-        beside=ui.link("/persona", "Where each line is from" if claims is None else "All"),
+        _persona_text("\n".join(line.text for line in shown), scene_names(scenes), ended),
+        beside=ui.link("/persona", "All"),
+        id="about",
     )
 
 
-def _persona_text(text: str, names: Mapping[str, str], ended: Mapping[str, str | None]) -> list[Element]:
+def _persona_text(
+    text: str, names: Mapping[str, str], ended: Mapping[str, str | None], *, top: int = 2
+) -> list[Element]:
     """Return a page about the user. What it says of statements that it has no room for is a link to them."""
     shown, _ = for_people(text)
     page, mark, more = shown.rpartition("\n- … ") if shown != text else (text, "", "")
     link = el("p", ui.link(_STATEMENTS, ui.memory_text(f"… {more.strip()}"))) if mark else None
-    return [markdown(page, scenes=names, ended=ended, title="Persona", top=2), *([link] if link else [])]
+    return [markdown(page, scenes=names, ended=ended, title="Persona", top=top), *([link] if link else [])]
 
 
 def _topics(scenes: Sequence[Scene]) -> Iterator[Element]:
     if scenes:
         shown, folded = scenes[:_TOPICS], scenes[_TOPICS:]
         more = el("details", el("summary", f"{len(folded):,} more"), ui.rows(map(_topic_row, folded)))
-        yield ui.section("Topics", ui.rows(map(_topic_row, shown)), more if folded else None)
+        yield ui.section("Topics", ui.rows(map(_topic_row, shown)), more if folded else None, id="topics")
 
 
 def _topic_row(scene: Scene) -> Element:
@@ -252,17 +247,15 @@ def _topic_row(scene: Scene) -> Element:
     return ui.dated_row(title, summary, when=el("span", plural(len(scene.atoms), "statement"), class_="when"))
 
 
-def _statements(view: View, listed: StatementPage | str, months: Mapping[str, int]) -> Element:
-    form = _filters(view)
+def _statements(view: View, listed: StatementPage | str, days: Mapping[str, int]) -> Element:
+    search = [_periods(view, days), _filters(view)]
     if isinstance(listed, str):
-        return ui.section("Statements", form, ui.note(remove_hidden(listed), kind="bad"), id="statements")
+        return ui.section("Statements", *search, ui.note(remove_hidden(listed), kind="bad"), id="statements")
     filters = {name: view.query.get(name) for name in (*_FILTERS, "order")}
     return ui.section(
         "Statements",
-        _months(view, months),
-        form,
+        *search,
         ui.note(remove_hidden(listed.note)) if listed.note else None,
-        _orders(view) if listed.atoms else None,
         ui.rows(map(ui.statement_row, listed.atoms)) if listed.atoms else ui.empty(_none(view)),
         ui.pager(_STATEMENTS, listed.cursor, "More statements", **filters),
         beside=[_total(view, listed), ui.link("/changes", "Changes")],
@@ -293,26 +286,45 @@ def _day(time: str) -> str:
         return time
 
 
-def _orders(view: View) -> Element:
-    chosen = view.query.get("order", "")
-    filters = {name: view.query.get(name) for name in _FILTERS}
-    return ui.chosen_of(
-        "Order",
-        ((words, ui.address(_STATEMENTS, order=order, **filters), order == chosen) for order, words in _ORDERS.items()),
-    )
+def _periods(view: View, days: Mapping[str, int]) -> Element | None:
+    """Return links to the statements of the latest weeks, and before these of months; None if all are of this week.
 
-
-def _months(view: View, months: Mapping[str, int]) -> Element | None:
-    """Return the latest months with statements, each with their number; None if there is only one."""
-    if len(months) < 2:
+    What has ended since is listed too.
+    """
+    today = times.local(view.memory.now()).date()
+    monday = today - timedelta(days=today.weekday())
+    weeks, months = Counter[date](), Counter[date]()
+    for text, many in days.items():
+        day = date.fromisoformat(text)
+        week = min(monday, day - timedelta(days=day.weekday()))
+        if monday - week < timedelta(weeks=_WEEKS):
+            weeks[week] += many
+        else:
+            months[day.replace(day=1)] += many
+    if len(weeks) + len(months) < 2:
         return None
-    chosen = view.query.get("since", "")
+    names = {monday: "This week", monday - timedelta(weeks=1): "Last week"}
+    periods = [
+        (names.get(week, f"Week of {week.day} {week:%b}"), many, week, week + timedelta(days=6))
+        for week, many in weeks.items()
+    ]
+    oldest = min(weeks, default=monday)
+    periods += [
+        (f"{month:%b %Y}", many, month, min(_last_of_month(month), oldest - timedelta(days=1)))
+        for month, many in list(months.items())[:_MONTHS]
+    ]
+    since, until = view.query.get("since", ""), view.query.get("until", "")
+    links: list[tuple[Any, str, bool]] = [("All", _STATEMENTS, not (since or until))]
+    for name, many, first, last in periods:
+        period = {"since": first.isoformat(), "until": "" if first == monday else last.isoformat()}
+        address = ui.address(_STATEMENTS, **period, ended=1)
+        is_chosen = (since, until) == tuple(period.values())
+        links.append(([name, " ", el("small", ui.count(many))], address, is_chosen))
+    return ui.chosen_of("Weeks and months", links)
 
-    def entry(month: str, many: int) -> Element:
-        link = ui.link(_STATEMENTS, f"{date.fromisoformat(f'{month}-01'):%b %Y}", since=month, until=month)
-        return el("li", el("strong", link) if month == chosen else link, " ", el("small", ui.count(many)))
 
-    return el("ul", (entry(month, many) for month, many in list(months.items())[:_MONTHS]), class_="names")
+def _last_of_month(first: date) -> date:
+    return (first + timedelta(days=31)).replace(day=1) - timedelta(days=1)
 
 
 def _none(view: View) -> str:
@@ -323,18 +335,20 @@ def _none(view: View) -> str:
 
 def _filters(view: View) -> Element:
     query = view.query
-    is_filtered = any(query.get(name) for name in _FILTERS)
-    form = el(
+    kept = {name: query[name] for name in _FILTERS if query.get(name) and name not in _FIELDS}
+    return el(
         "form",
-        ui.statement_filters(query),
+        ui.date_field("Learned from", "since", query.get("since", "")),
+        ui.date_field("to", "until", query.get("until", "")),
         ui.choice("Which", "ended", _ENDED.items(), query.get("ended", "")),
-        ui.hidden({name: query[name] for name in ("scene", "learned", "order") if query.get(name)}),
+        ui.choice("Kind", "kind", [("", "any"), *ui.KIND_NAMES.items()], query.get("kind", "")),
+        ui.choice("Order", "order", _ORDERS.items(), query.get("order", "")),
+        ui.hidden(kept),
         el("button", "Show"),
-        ui.link(_STATEMENTS, "Show all") if is_filtered else None,
+        ui.link(_STATEMENTS, "Show all") if kept else None,
         method="get",
         action=_STATEMENTS,
     )
-    return el("details", el("summary", "Filter"), form, open=is_filtered)
 
 
 def tell(view: View) -> Iterator[Element]:
@@ -387,22 +401,34 @@ async def scene(view: View) -> Page:
     text = await memory.scene_page(slug) if is_current else chosen.body
     atoms = await memory.statements_by_id(list(dict.fromkeys((*chosen.atoms, *cited_atoms(text)))))
     ended = ended_statements(atoms)
-    based_on = [atom for atom in atoms if atom.id in chosen.atoms]
     names = scene_names(await memory.scenes())
-    versions = ui.rows(_scene_version(view, version, newest) for version in history)
-    return Page(
-        title=remove_hidden(one_line(chosen.title or slug, 120)),
-        here="memory",
-        body=ui.body(
-            _scene_state(chosen, newest),
+    based_on = [atom for atom in atoms if atom.id in chosen.atoms]
+    if chosen.reason == COMPUTED:
+        _, mark, rest = text.partition("\n## ")  # before it are the lines of the statements
+        parts = [_listed_statements(chosen, based_on[::-1]), markdown(f"{mark}{rest}", scenes=names, top=1)]
+    else:
+        versions = ui.rows(_scene_version(view, version, newest) for version in history)
+        parts = [
             markdown(text, scenes=names, ended=ended, title=chosen.title, top=1)
             if text.strip()
             else ui.empty("Nothing is left of this version."),
             ui.section("Based on", ui.rows(map(ui.statement_row, based_on)), id="evidence") if based_on else None,
-            None
-            if chosen.reason == COMPUTED
-            else el("details", el("summary", "Earlier versions"), versions, open=not is_current),
-        ),
+            el("details", el("summary", "Earlier versions"), versions, open=not is_current),
+        ]
+    return Page(
+        title=remove_hidden(one_line(chosen.title or slug, 120)),
+        here="memory",
+        body=ui.body(_scene_state(chosen, newest), *parts),
+    )
+
+
+def _listed_statements(topic: Scene, atoms: Sequence[Atom]) -> Element:
+    """Return the first statements of a topic, and a link to all if there are more."""
+    every = ui.link(_STATEMENTS, f"All {ui.count(len(atoms))} statements", scene=topic.slug)
+    return ui.section(
+        None,
+        ui.rows(map(ui.statement_row, atoms[:_OF_TOPIC])),
+        el("p", every, class_="pager") if len(atoms) > _OF_TOPIC else None,
     )
 
 

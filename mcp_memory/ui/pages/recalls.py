@@ -32,19 +32,6 @@ _UNASKED: Mapping[str, str] = {
     "start": "At the start of a conversation",
 }
 """What is shown of a recall whose question is not known."""
-_CLIENTS: Mapping[str, str] = {
-    "chatgpt": "ChatGPT",
-    "claude-ai": "Claude Desktop",
-    "claude-code": "Claude Code",
-    "codex": "Codex",
-    "cursor": "Cursor",
-    "gemini": "Gemini",
-    "gemini-cli": "Gemini CLI",
-    "opencode": "OpenCode",
-    "vscode": "VS Code",
-    "windsurf": "Windsurf",
-    "zed": "Zed",
-}
 _SAID: Mapping[FeedbackVerdict, str] = {"helpful": "Helpful", "wrong": "Wrong here"}
 _EFFECTS: Mapping[FeedbackVerdict, str] = {
     "helpful": "It comes earlier for questions like this one.",
@@ -110,7 +97,7 @@ async def latest_questions(view: View, entries: Sequence[RecallEntry], limit: in
 
 
 def _filters(text: str, client: str, clients: Sequence[str]) -> Element:
-    options = [("", "any"), *((name, remove_hidden(client_name(name))) for name in clients)]
+    options = [("", "any"), *((name, remove_hidden(ui.program_name(name))) for name in clients)]
     return el(
         "form",
         ui.input_field("Words of the question", "q", text, kind="search"),
@@ -134,7 +121,7 @@ def _recall_row(
     named = _asked_in(entry, asked, titles) is not None  # the program and the conversation
     return ui.dated_row(
         [el("p", ui.link(f"/recall/{entry.id}", _question(entry, asked, titles)), class_="said"), line],
-        ui.memory_text(client_name(entry.client)) if entry.client and not named else None,
+        ui.memory_text(ui.program_name(entry.client)) if entry.client and not named else None,
         plural(len(entry.ids), "line"),
         None if named else talk,
         when=ui.moment(entry.at),
@@ -148,7 +135,7 @@ def _line_of(text: str | None) -> Element | None:
 def _question(entry: RecallEntry, asked: Asked | None, titles: Mapping[str, str]) -> Sequence[Node]:
     """Return the question of a recall; if it is not known, the conversation in which an agent asked, or when it did."""
     if title := _asked_in(entry, asked, titles):
-        who = ui.memory_text(client_name(entry.client)) if entry.client else "an agent"
+        who = ui.memory_text(ui.program_name(entry.client)) if entry.client else "an agent"
         return ["Asked by ", who, " in: ", ui.memory_text(one_line(title, _QUESTION))]
     if asked is None or asked.is_before:
         return [_UNASKED[entry.how]]
@@ -169,13 +156,8 @@ def _connected(processes: Sequence[dict[str, Any]]) -> Element | None:
 
 
 def _name(process: dict[str, Any]) -> str:
-    clients = ", ".join(map(client_name, process["clients"]))
+    clients = ", ".join(map(ui.program_name, process["clients"]))
     return f"{process['what']} · {clients}" if clients else str(process["what"])
-
-
-def client_name(client: str) -> str:
-    """Return the name that people know a program by; of an unknown program, the name it gives itself."""
-    return _CLIENTS.get(client.lower().removesuffix("-vscode"), client)
 
 
 # --- a recall ---------------------------------------------------------------------------------------
@@ -195,7 +177,7 @@ async def recall(view: View) -> Page:
         body=ui.body(
             ui.line(
                 ui.moment(entry.at),
-                ui.memory_text(client_name(entry.client)) if entry.client else None,
+                ui.memory_text(ui.program_name(entry.client)) if entry.client else None,
                 _talk_link(entry, titles),
                 plural(entry.tokens, "token") if entry.tokens else None,
             ),

@@ -42,8 +42,8 @@ WHY: Mapping[str, str] = {
 }
 """Why an item waits, or is doubted, by the reasons of `longterm.verification.trust`."""
 _CHOICES = (
-    ("released", "Release", "r", "Agents may be told of it from now on."),
     ("kept", "Keep out", "q", "It stays stored, and you can find it. No agent is told of it."),
+    ("released", "Release", "r", "Agents may be told of it from now on."),
 )
 _WAITING = 20
 _DECIDED = 20
@@ -80,7 +80,7 @@ async def review(view: View) -> Page:
                "Searches find them, but no agent is told of them until you release them."),
             ui.section(
                 None,
-                ui.rows(_waiting_item(view, item) for item in shown),
+                ui.rows(_waiting_item(view, item, is_one_of_many=len(shown) > 1) for item in shown),
                 ui.note(f"These are the newest {_WAITING}. The others follow when these are decided.")
                 if len(rows) > _WAITING
                 else None,
@@ -120,16 +120,19 @@ async def _said_before(view: View, turn: Turn) -> Sequence[Turn]:
 def _bulk_form(view: View) -> Element | None:
     """Return the form that decides about all ticked items."""
     buttons = (
-        el("button", "Release all chosen", name="verdict", value="released"),
         el("button", "Keep all chosen out", name="verdict", value="kept"),
+        el("button", "Release all chosen", name="verdict", value="released"),
     )
     return ui.form(view, "review", ui.line(*buttons), id_=_CHOSEN, back="/review")
 
 
-def _waiting_item(view: View, item: _Item) -> Iterator[Node | None]:
+def _waiting_item(view: View, item: _Item, *, is_one_of_many: bool) -> Iterator[Node | None]:
     row = item.row
-    tick = el("input", type="checkbox", name="ids", value=row.id, form=_CHOSEN, aria_label=f"Choose {row.id}")
-    yield ui.line(tick if view.may("admin") else None, *_head(item))
+    can_choose = is_one_of_many and view.may("admin")
+    tick = can_choose and el(
+        "input", type="checkbox", name="ids", value=row.id, form=_CHOSEN, aria_label=f"Choose {row.id}"
+    )
+    yield ui.line(tick or None, *_head(item))
     yield _text(item)
     if item.atom and item.atom.fact:
         yield el("p", "As a fact: ", ui.fact_words(item.atom.fact))
@@ -183,7 +186,7 @@ def _text(item: _Item) -> Element:
             pieces += [ui.reveal(text[place:first]), el("mark", ui.reveal(text[first : min(last, end)]))]
             place = min(last, end)
     pieces += [ui.reveal(text[place:end]), "…" if end < len(text) else ""]
-    return el("blockquote", pieces, dir="auto", class_="verbatim")
+    return el("blockquote", pieces, dir="auto", class_="verbatim card")
 
 
 def _evidence(item: _Item) -> Iterator[Element]:
@@ -199,4 +202,5 @@ def _evidence(item: _Item) -> Iterator[Element]:
 
 
 def _decision_button(view: View, row: Reviewed, verdict: str, words: str, *, key: str | None = None) -> Element | None:
-    return ui.action(view, "review", words, key=key, ids=row.id, verdict=verdict, back="/review")
+    kind = "main" if verdict == "kept" else ""
+    return ui.action(view, "review", words, kind=kind, key=key, ids=row.id, verdict=verdict, back="/review")

@@ -40,6 +40,7 @@ async def savings(view: View) -> Page:
         title="Savings",
         here="savings",
         body=ui.body(
+            _share(ledger["offload"]),
             _net(ledger),
             _by_day(days, span, knows_models and any(day.model_tokens for day in days)),
             ui.wide_columns(
@@ -56,9 +57,13 @@ async def savings(view: View) -> Page:
 
 async def _titles(view: View, sessions: Sequence[SessionSavings]) -> dict[str, str]:
     """Return the titles of the sessions that have a page, because they have turns or tool results."""
-    titles = await view.memory.titles([session.session for session in sessions])
-    others = [session.session for session in sessions if session.session not in titles]
-    return titles | {name: name for name in others if await view.memory.records(session=name, limit=1)}
+    named = await view.memory.titles([session.session for session in sessions])
+    titles: dict[str, str] = {}
+    for session in sessions:
+        name = session.session
+        if name in named or await view.memory.records(session=name, limit=1):
+            titles[name] = named[name] if named.get(name, name) != name else ui.untitled(session.at)
+    return titles
 
 
 def _span(view: View) -> int:
@@ -96,6 +101,16 @@ def _totals(ledger: dict[str, Any]) -> Element | None:
             )
         ),
     )
+
+
+def _share(offload: dict[str, Any]) -> Element | None:
+    """Return in a sentence which share of the tool results was sent to agents; None without a result."""
+    raw, kept = offload["tokens_raw"], offload["tokens_kept"]
+    if not raw:
+        return None
+    share = "less than 1 %" if kept * 100 < raw else f"{kept / raw:.0%}".replace("%", " %")
+    what = f"Of the long tool results that would have been sent to a model, {share} was sent"
+    return el("p", el("strong", what), "; the rest is kept here, and can be opened.", class_="lead")
 
 
 def _net(ledger: dict[str, Any]) -> Element:
@@ -178,7 +193,7 @@ def _by_session(sessions: Sequence[SessionSavings], titles: Mapping[str, str], s
         (
             ui.session_link(session.session, titles[session.session])
             if session.session in titles
-            else ui.memory_text(session.session),
+            else ui.untitled(session.at),
             ui.moment(session.at, day=True),
             ui.count(session.saved),
             ui.count(session.spent),

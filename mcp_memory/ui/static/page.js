@@ -106,6 +106,8 @@ addEventListener("keydown", (event) => {
   }
 });
 
+search.addEventListener("focus", () => document.getElementById("menu").hidePopover?.());
+
 const shortcuts = document.getElementById("open-keys");
 shortcuts.hidden = false;
 shortcuts.addEventListener("click", keys["?"]);
