@@ -148,10 +148,9 @@ def exclusive(home: Path, what: str) -> Generator[None]:
         if not is_locked:
             raise StoreUnavailable(_locked_message(home, _read(gate)))
         if others := other_processes(home):
-            them = "it" if len(others) == 1 else "them"
             raise StoreUnavailable(
-                f"The home {home} is in use by {', '.join(map(str, others))}. End {them} and try again: {what} needs "
-                "exclusive access."
+                f"The home {home} is in use by {', '.join(map(str, others))}. Quit the clients and programs that use it, "
+                f"and try again: {what} needs exclusive access."
             )
         _write(gate, {"pid": os.getpid(), "what": what})
         _ours.add((os.getpid(), home))
