@@ -149,8 +149,8 @@ def exclusive(home: Path, what: str) -> Generator[None]:
             raise StoreUnavailable(_locked_message(home, _read(gate)))
         if others := other_processes(home):
             raise StoreUnavailable(
-                f"The home {home} is in use by {', '.join(map(str, others))}. Quit the clients and programs that use it, "
-                f"and try again: {what} needs exclusive access."
+                f"The home {home} is in use by {', '.join(map(str, others))}. Quit the clients and programs that use "
+                f"it, and try again: {what} needs exclusive access."
             )
         _write(gate, {"pid": os.getpid(), "what": what})
         _ours.add((os.getpid(), home))
