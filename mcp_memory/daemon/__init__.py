@@ -1,8 +1,8 @@
-"""The daemon: one process that keeps a memory open, and answers hooks and the MCP clients that use stdio.
+"""The daemon: a process that keeps a memory open for hooks and for the MCP clients that use stdio.
 
-    process  its lock, its log, its new start while nobody asks
+    process  starts it, locks it, logs, and starts it afresh after a rest
     daemon   answers hooks and clients
-    bridge   `mcp-memory serve` on stdio: passes a client's lines on to the daemon, or to a server of its own
+    bridge   `mcp-memory serve` on stdio: connects a client with the daemon, or with a server of its own
 
 Each home and settings key has one daemon (`integrations.hooks.daemon_files`), so the models, the store and its caches
 are in memory once, however many clients run.

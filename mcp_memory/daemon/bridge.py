@@ -1,11 +1,11 @@
-"""`mcp-memory serve` on stdio: passes the lines of a client on to the daemon, and the daemon's answers back.
+"""`mcp-memory serve` on stdio: connects a client with the daemon, and starts the daemon if it does not run.
 
-The daemon is the MCP server of all clients with the same settings, so a client costs a small process instead of a
-second copy of the models and caches. If it ends (an update, a crash), the next one is asked: the bridge repeats the
-client's handshake and subscriptions, and the requests that have no answer yet. What the first daemon stored is
-recognised. If no daemon can be started or reached, the client gets a server of its own, in a process of this one.
+The daemon is the MCP server of all clients with the same settings, so each client adds a small process instead of
+another copy of the models and caches. If the daemon ends (an update, a crash), the bridge connects to the next one and
+repeats the client's handshake, its subscriptions and its pending requests. The store recognises turns that it has. If
+no daemon can be started or reached, the bridge starts a server for this client alone.
 
-Standard library only: this process should stay small.
+Standard library only, to keep this process small.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ _STATE = ("initialize", "notifications/initialized", "logging/setLevel")
 
 
 class Server(Protocol):
-    """What answers the client: a daemon, or a server of its own."""
+    """A server of the client: the daemon, or a process of its own."""
 
     @property
     def lines(self) -> IO[bytes]:
-        """Its messages, a line each, until it ends."""
+        """Lines with its messages, until it ends."""
         ...
 
     def send(self, line: bytes) -> None:
@@ -156,7 +156,7 @@ class Bridge:
         self._events.put(None)
 
     def _finish(self) -> int:
-        """Let the server answer what it was asked, and return the exit code."""
+        """Wait until the server has answered the pending requests and ended; return the exit code."""
         server, deadline = self._server, time.monotonic() + _ENDING_S
         if server is not None:
             server.finish()
