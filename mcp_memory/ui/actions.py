@@ -17,6 +17,7 @@ from mcp_memory.core.errors import InvalidInput, NotFound, Refused
 from mcp_memory.core.rights import RIGHTS, Right
 from mcp_memory.core.text import one_line, remove_hidden
 from mcp_memory.core.types import Atom, Remembered, StatementKind
+from mcp_memory.language.when.annotate import ADDITION
 from mcp_memory.ui import times
 from mcp_memory.ui.components import TYPED_HERE, Page, View, link, memory_text, no_item, note, part, section
 from mcp_memory.ui.confirmations import confirmation_address
@@ -162,8 +163,8 @@ async def _correct(call: Call, id: str, text: str) -> str | Page:
     if old is None or old.valid_to is not None:
         return await _show_newest(call, id, draft)
     if not text:
-        return await show_statement(call.view, id, replace(draft, text=old.text, note=_BLANK))
-    if text.split() == remove_hidden(old.text).split():
+        return await show_statement(call.view, id, replace(draft, text=ADDITION.sub("", old.text), note=_BLANK))
+    if ADDITION.sub("", text).split() == ADDITION.sub("", remove_hidden(old.text)).split():
         return await show_statement(call.view, id, replace(draft, note=_SAME))
     value = await _new_value(call, old, text)
     if value is None:

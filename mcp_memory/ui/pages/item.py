@@ -58,7 +58,7 @@ class Correction:
 def _correction(view: View, atom: Atom, draft: Correction | None) -> Element | None:
     """Return the form that corrects a statement, closed unless there is a draft; None if the reader lacks the right."""
     today = times.local(view.memory.now()).date()
-    given = draft or Correction(text=atom.text, note="")
+    given = draft or Correction(text=ADDITION.sub("", atom.text), note="")
     value = None
     if given.asks_value and atom.fact:
         entity = "you" if atom.fact.entity == USER else atom.fact.entity

@@ -151,7 +151,7 @@ _ACTIONS = {
     "restore": "restored",
 }
 _FILTERS = ("kind", "entity", "scene", "since", "until", "learned", "as_of", "ended")
-_FIELDS = ("kind", "since", "until", "ended", "order")
+_FIELDS = ("kind", "since", "until", "learned", "ended", "order")
 """The filters that the form has fields for, and the order."""
 _ONLY = "only"
 _ENDED = {"": "true now", "1": "all", _ONLY: "ended"}
@@ -314,7 +314,7 @@ def _periods(view: View, days: Mapping[str, int]) -> Element | None:
         for month, many in list(months.items())[:_MONTHS]
     ]
     since, until = view.query.get("since", ""), view.query.get("until", "")
-    links: list[tuple[Any, str, bool]] = [("All", _STATEMENTS, not (since or until))]
+    links: list[tuple[Any, str, bool]] = [("All", _STATEMENTS, not (since or until or view.query.get("learned")))]
     for name, many, first, last in periods:
         period = {"since": first.isoformat(), "until": "" if first == monday else last.isoformat()}
         address = ui.address(_STATEMENTS, **period, ended=1)
@@ -338,7 +338,7 @@ def _filters(view: View) -> Element:
     kept = {name: query[name] for name in _FILTERS if query.get(name) and name not in _FIELDS}
     return el(
         "form",
-        ui.date_field("Learned from", "since", query.get("since", "")),
+        ui.date_field("Learned from", "since", query.get("since") or query.get("learned") or ""),
         ui.date_field("to", "until", query.get("until", "")),
         ui.choice("Which", "ended", _ENDED.items(), query.get("ended", "")),
         ui.choice("Kind", "kind", [("", "any"), *ui.KIND_NAMES.items()], query.get("kind", "")),
