@@ -91,7 +91,10 @@ def _state(view: View, tombstone: Tombstone, back: str) -> Element:
     if tombstone.undone:
         return ui.note("It was brought back: all of it is there again.", kind="ok")
     button = ui.action(view, "undo", "Bring it back", kind="main", key="u", tombstone=tombstone.id, back=back)
-    note = ui.note("No search, no list and no agent gets it now. It can be brought back until it is erased for good.")
+    note = ui.note(
+        "No list, search or recall has this now; messages with the same words stay. It can be brought back until it is "
+        "erased for good."
+    )
     return el("div", note, button, class_="acts")
 
 

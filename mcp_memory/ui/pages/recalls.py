@@ -248,7 +248,7 @@ def _given_row(
             [_said_badge(said), " ", _EFFECTS[said.verdict]] if said else None,
             _undo(view, said, f"/recall/{entry.id}#{id}") if said else None,
             *([] if said or is_always or not entry.words or id[0] not in "at" else _buttons(view, entry, id)),
-            ui.link(f"/{id}#correct", "No longer true")
+            ui.link(f"/{id}#correct", "Correct it")
             if atom is not None and atom.valid_to is None and view.may("write")
             else None,
             class_="line say",

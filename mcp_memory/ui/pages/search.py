@@ -283,7 +283,7 @@ def _hit(
         [el("p", ui.link(address, ui.memory_text(title)), class_="said") if title and is_titled else None, shown],
         (role_text(hit.id, facts) if hit.layer == "entity" else None) or _LAYER_NAMES[hit.layer],
         ui.memory_text(_speaker(hit)) if hit.said_by else None,
-        _conversation(*talk, query) if talk else None,
+        _conversation(*talk, query) if talk and hit.layer != "page" else None,
         ui.review_badge() if hit.held else None,
         _changed_since(hit.newer) if hit.newer else None,
         *(ui.link(f"/{line.by}", "changed later") for line in hit.changed),

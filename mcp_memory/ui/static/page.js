@@ -45,7 +45,7 @@ function press(key) {
   const all = main.querySelectorAll(own);
   const chosen = row?.querySelector(own);
   if (chosen) chosen.click();
-  else if (id && key in WAYS) location.assign(base + WAYS[key].replace("*", id[1]));
+  else if (id && key in WAYS && (id[1][0] === "a" || "ef".includes(key))) location.assign(base + WAYS[key].replace("*", id[1]));
   else (main.querySelector(`.note ${own}`) ?? (key === "e" || all.length === 1 ? all[0] : null))?.click();
 }
 
@@ -92,7 +92,7 @@ addEventListener("keydown", (event) => {
     send(event.target);
   }
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
-  const field = event.target.closest?.("input:not([type=checkbox], [type=radio]), textarea, select");
+  const field = event.target.closest?.("input:not([type=checkbox], [type=radio], [type=range]), textarea, select");
   if (dialog.open || (field && event.key !== "Escape")) return;
   if (menu.className) {
     go(event.key);
