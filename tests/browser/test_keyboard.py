@@ -170,6 +170,8 @@ def test_a_correction_is_sent_and_undone_without_leaving_the_letters(own_ui: Int
         page.wait_for_function("document.activeElement.matches('#correct textarea')")
         page.keyboard.press("Control+a")
         page.keyboard.type("Tamsin drinks coffee again.")
+        press_until(page, "Tab", "#correct [type=radio]")
+        page.keyboard.press("Space")
         follow(page, "Control+Enter")
         assert old in page.locator("main .note.ok").inner_text()
         follow(page, "u")
