@@ -48,6 +48,14 @@ def follow(page: Page, key: str = "Enter") -> None:
     page.wait_for_selector("main h1")
 
 
+def test_slash_leads_to_the_field_of_the_page_of_a_search(ui: Interface) -> None:
+    with ui.page("/search?q=boat", width=800) as page:
+        page.keyboard.press("/")
+        page.keyboard.type("why was the night boat lost")
+        follow(page)
+        assert "/search?q=why" in page.url
+
+
 def test_slash_searches_and_j_k_and_enter_open_a_hit(ui: Interface) -> None:
     with ui.page("/conversations") as page:
         page.keyboard.press("/")
