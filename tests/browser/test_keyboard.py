@@ -48,6 +48,14 @@ def follow(page: Page, key: str = "Enter") -> None:
     page.wait_for_selector("main h1")
 
 
+def test_slash_leads_to_the_field_of_the_page_of_a_search(ui: Interface) -> None:
+    with ui.page("/search?q=boat", width=800) as page:
+        page.keyboard.press("/")
+        page.keyboard.type("why was the night boat lost")
+        follow(page)
+        assert "/search?q=why" in page.url
+
+
 def test_slash_searches_and_j_k_and_enter_open_a_hit(ui: Interface) -> None:
     with ui.page("/conversations") as page:
         page.keyboard.press("/")
@@ -170,6 +178,8 @@ def test_a_correction_is_sent_and_undone_without_leaving_the_letters(own_ui: Int
         page.wait_for_function("document.activeElement.matches('#correct textarea')")
         page.keyboard.press("Control+a")
         page.keyboard.type("Tamsin drinks coffee again.")
+        press_until(page, "Tab", "#correct [type=radio]")
+        page.keyboard.press("Space")
         follow(page, "Control+Enter")
         assert old in page.locator("main .note.ok").inner_text()
         follow(page, "u")

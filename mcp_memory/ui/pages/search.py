@@ -171,7 +171,7 @@ async def _found(view: View, query: str, parameters: Mapping[str, str]) -> list[
             query,
             partial(_hit, titles=titles, query=query, facts=facts, opens=parameters.get("in") == "result"),
         ),
-        ui.pager("/search", results.cursor, "More results", q=query, time=None if in_period else "any", **names),
+        ui.pager("/search", results.cursor, "More answers", q=query, time=None if in_period else "any", **names),
         _why(query),
     ]
 
@@ -185,7 +185,7 @@ def _hits(results: FoundPage, query: str, row: Callable[[Hit], Element]) -> list
     found = [hit for hit in hits if _is_about(hit, words)] if results.known != "unlikely" else []
     less = [hit for hit in hits if hit not in found] if found else []
     rest = less[_LESS_CLOSE:]
-    more = el("details", el("summary", f"{len(rest)} more of these"), ui.rows(map(row, rest))) if rest else None
+    more = el("details", el("summary", f"{len(rest)} more"), ui.rows(map(row, rest))) if rest else None
     return [
         ui.section(
             _KNOWN[results.known or "likely"],

@@ -4,7 +4,7 @@ import { build, tellZone } from "./build.js";
 
 export const main = document.getElementById("main");
 const dialog = document.getElementById("keys");
-const search = document.getElementById("search");
+const search = main.querySelector("[action$='/search'] [name=q]") ?? document.getElementById("search");
 export const base = document.querySelector("header .name").pathname.replace(/\/$/, "");
 const here = location.pathname.slice(base.length);
 
