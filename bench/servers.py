@@ -24,9 +24,11 @@ from time import perf_counter
 from typing import Any
 
 import anyio
+import anyio.to_thread
 from tqdm import tqdm
 
 from bench.stats import timings_ms
+from mcp_memory.core.process_registry import all_processes
 
 HEAVY = ("litellm", "model2vec", "tokenizers", "safetensors", "numpy", "tiktoken", "apsw", "simsimd", "mermaidx")
 """Modules that must not be loaded before `initialize` is answered, and modules that may be but are reported."""
@@ -188,6 +190,10 @@ async def weigh(server: Server, questions: Sequence[str], *, clients: int = 1) -
 
     import_module("jsonschema.validators")  # the client imports it with the first answer
 
+    home = Path(server.env.get("MCP_MEMORY_HOME", ""))
+    # An earlier daemon is about to end.
+    while home != Path() and await anyio.to_thread.run_sync(all_processes, home):  # noqa: ASYNC110 no event exists
+        await anyio.sleep(0.1)
     there_before = _descendants()
     parameters = StdioServerParameters(command=server.command[0], args=list(server.command[1:]), env=dict(server.env))
     round_trips: list[float] = []
