@@ -10,15 +10,15 @@ to the next one. Logs to be read are noted on disk until they are read, so the n
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
+import math
 import os
 import secrets
 import signal
 import time
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import AsyncExitStack
-from functools import partial
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, suppress
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 import anyio
@@ -27,16 +27,10 @@ from anyio.abc import TaskStatus
 
 from mcp_memory import __version__
 from mcp_memory.core.config import Settings, load_settings
-from mcp_memory.core.errors import HomeGone, McpMemoryError, ServerAway, ServerRefused, StoreUnavailable
-from mcp_memory.core.logs import SafeText
+from mcp_memory.core.errors import HomeGone, McpMemoryError, StoreUnavailable
 from mcp_memory.core.regular_files import OpenedFolder, remove_own
-from mcp_memory.integrations.hooks import Kind
-from mcp_memory.integrations.hooks.answers import Conversations, HookAnswer
 from mcp_memory.integrations.hooks.daemon_files import (
-    ACKNOWLEDGED,
     CLIENT_PROTOCOL,
-    MAX_HEAD,
-    NO_ANSWER,
     PROTOCOL,
     DaemonEndpoint,
     DaemonFiles,
@@ -46,11 +40,10 @@ from mcp_memory.integrations.hooks.daemon_files import (
     pending_logs,
     proof,
 )
-from mcp_memory.integrations.hooks.events import HookEvent, parse_input
-from mcp_memory.integrations.hooks.following import wait_at_most
 from mcp_memory.service.shared_memory import SharedMemory
 
 if TYPE_CHECKING:
+    from mcp_memory.daemon.hooks import Hooks
     from mcp_memory.server.mcp_server import MemoryServer
     from mcp_memory.service.memory import Memory
 
@@ -130,12 +123,6 @@ RESTING_S = 600.0
 _LOOKING_S = 0.5
 _FINISHING_S = 30.0
 _PROVING_S = 2.0
-_WAITING_S: Mapping[Kind, float] = {"start": 2.8, "prompt": 2.8, "tool": 7.8}
-"""Seconds until an answer is late: a little less than the hook waits at most."""
-_SERVER_S = 1.0
-"""The same at a prompt where the memory is on a server: the hook has no other way to answer."""
-_NOTING_S = 0.2
-"""The same for other hooks, which wait only until the pending log is noted."""
 _MAX_QUESTION = 2**28
 _MAX_LINE = 2**28
 _LINGERING_S = 1.0
@@ -168,31 +155,39 @@ class Daemon:
         self._heard = time.monotonic() - silent
         self._clients = set[asyncio.Task[None]]()
         self._client_left = time.monotonic()
-        settings = store.settings
-        self._idle_s = 3600 * settings.hooks_idle_hours
-        self._waiting_s = {**_WAITING_S, "prompt": _SERVER_S} if settings.server else _WAITING_S
-        self._memory_name = "the server" if settings.server else "the memory"
-        self._overdue = set[asyncio.Task[HookAnswer]]()
-        self._conversations = Conversations(store.memory, files)
-        self._last_cause = ""
+        self._idle_s = 3600 * store.settings.hooks_idle_hours
+        self._loading_hooks: asyncio.Task[Hooks] | None = None
 
     async def run(self) -> None:
-        following = asyncio.create_task(self._conversations.following.run())
+        if self.silent != math.inf:  # it is started for hooks
+            await self._hooks()
         server = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=_MAX_LINE)
         self._end_on_signals()  # first: a reader of the endpoint file may end us at once
         try:
             self._publish_endpoint(server.sockets[0].getsockname()[1])
-            await self._conversations.resume_reading(pending_logs(self._files))
+            if logs := pending_logs(self._files):
+                await (await self._hooks()).resume_reading(logs)
             while not self._should_end():
-                await wait_at_most(self._ending.wait(), _LOOKING_S)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._ending.wait(), _LOOKING_S)
         finally:
             server.close()
             self._remove_endpoint()
-            self._conversations.following.finish()
             for client in self._clients:
                 client.cancel()
-            tasks = {following, *self._overdue, *self._conversations.background, *self._clients}
-            await asyncio.wait(tasks, timeout=_FINISHING_S)
+            left = {*self._clients, *((await self._hooks()).finish() if self._loading_hooks else ())}
+            if left:
+                await asyncio.wait(left, timeout=_FINISHING_S)
+
+    async def _hooks(self) -> Hooks:
+        """Return what answers hooks; its modules take a quarter of a second to import, so only hooks wait for it."""
+        if self._loading_hooks is None:
+            self._loading_hooks = asyncio.create_task(self._load_hooks())
+        return await asyncio.shield(self._loading_hooks)
+
+    async def _load_hooks(self) -> Hooks:
+        module = await anyio.to_thread.run_sync(import_module, "mcp_memory.daemon.hooks")
+        return module.Hooks(self._store.memory, self._store.settings, self._files)
 
     def _publish_endpoint(self, port: int) -> None:
         """Write the endpoint file and end daemons of older versions (only older, or two could end each other)."""
@@ -246,7 +241,9 @@ class Daemon:
             if protocol == PROTOCOL:
                 length = int(await reader.readline())
                 if length <= _MAX_QUESTION:
-                    await self._answer(await reader.readexactly(length), reader, writer)
+                    self._heard = time.monotonic()
+                    question = await reader.readexactly(length)
+                    await (await self._hooks()).answer(question, reader, writer)
             elif protocol == CLIENT_PROTOCOL:
                 await self._serve_client(reader, writer)
         except (OSError, ValueError, EOFError, TimeoutError):
@@ -286,65 +283,6 @@ class Daemon:
             self._clients.discard(task)
             self._client_left = time.monotonic()
 
-    # --- one hook -----------------------------------------------------------------------------------
-
-    async def _answer(self, question: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._heard = time.monotonic()
-        event = await anyio.to_thread.run_sync(_parse_question, question)
-        answer = HookAnswer() if event is None else await self._answer_in_time(event)
-        reply = json.dumps(answer.json).encode() if answer.json else b""
-        try:
-            missed = NO_ANSWER % answer.missed.encode()[: MAX_HEAD - 10]
-            writer.write(missed if answer.missed else b"%d\n" % len(reply) + reply)
-            await writer.drain()
-            if event is not None and not answer.missed and event.kind in ("start", "prompt"):
-                async with asyncio.timeout(_PROVING_S):
-                    if await reader.readexactly(len(ACKNOWLEDGED)) == ACKNOWLEDGED:
-                        self._conversations.note_delivered(event, answer)
-                        return
-        except (OSError, EOFError, TimeoutError):
-            pass  # the hook has given up, and answered itself
-        if event is not None and event.kind in ("start", "prompt"):
-            self._conversations.forget_shown(event)
-
-    async def _answer_in_time(self, event: HookEvent) -> HookAnswer:
-        """Return the answer if it is ready while its hook waits, else one that was missed; the work then continues.
-
-        Missed too if it failed. While earlier work is late, tool outputs are not processed at all.
-        """
-        if event.kind == "tool" and self._overdue:
-            return HookAnswer(missed=f"{self._memory_name} is too slow now")
-        task = asyncio.create_task(self._conversations.answer(event))
-        seconds = self._waiting_s.get(event.kind, _NOTING_S)
-        await asyncio.wait({task}, timeout=seconds)
-        if not task.done():
-            self._overdue.add(task)
-            task.add_done_callback(partial(self._on_late_answer, event))
-            late = f"{self._memory_name} did not answer within {seconds:.1f} s"
-            return HookAnswer(missed=late) if event.kind in self._waiting_s else HookAnswer()
-        return self._result_of(event, task)
-
-    def _on_late_answer(self, event: HookEvent, task: asyncio.Task[HookAnswer]) -> None:
-        self._overdue.discard(task)
-        self._result_of(event, task)
-
-    def _result_of(self, event: HookEvent, task: asyncio.Task[HookAnswer]) -> HookAnswer:
-        if task.cancelled():
-            return HookAnswer(missed="the daemon ended")
-        match task.exception():
-            case None:
-                return task.result()
-            case ServerAway() | ServerRefused() as error:
-                if error.cause != self._last_cause:  # each cause once: it is recorded for each prompt
-                    logger.warning("%s: %s", SafeText(event.name), error)
-                self._last_cause = error.cause
-                return HookAnswer(missed=error.cause)
-            case McpMemoryError() as error:
-                logger.warning("%s: %s", SafeText(event.name), error)
-            case error:
-                logger.error("%s failed, by a fault of this program", SafeText(event.name), exc_info=error)
-        return HookAnswer(missed="the daemon failed, see hooks.log")
-
 
 class _Lines:
     """The lines of a client's connection, in the form in which the SDK reads and writes files."""
@@ -369,13 +307,3 @@ def _load(files: DaemonFiles) -> tuple[Settings, McpMemoryError | None]:
         return load_settings(home=files.home, space=files.space), None
     except McpMemoryError as error:
         return Settings(home=files.home), error
-
-
-def _parse_question(question: bytes) -> HookEvent | None:
-    head, _, payload = question.partition(b"\n")
-    header = json.loads(head)
-    try:
-        return parse_input(header["client"], header["event"], payload)
-    except (ValueError, RecursionError) as error:
-        logger.warning("%s: the input of the hook is no JSON: %s", SafeText(header["event"]), error)
-        return None

@@ -32,8 +32,8 @@ def test_failures_of_the_last_week_are_told_and_older_ones_are_not(home: Path) -
     log = home / "hooks" / "hooks.log"
     log.parent.mkdir(parents=True)
     log.write_text(
-        "2026-11-01 10:00:00,123 WARNING mcp_memory.daemon.daemon: Stop: The disk was full.\n"
-        "2026-11-21 10:00:00,123 ERROR mcp_memory.daemon.daemon: Stop failed, by a fault of this program\n"
+        "2026-11-01 10:00:00,123 WARNING mcp_memory.daemon.hooks: Stop: The disk was full.\n"
+        "2026-11-21 10:00:00,123 ERROR mcp_memory.daemon.hooks: Stop failed, by a fault of this program\n"
         "Traceback (most recent call last):\n"
         "2026-11-22 10:00:00,123 WARNING mcp_memory.integrations.hooks.transcripts: a log was not taken in: It is locked.\n"
     )
