@@ -44,7 +44,8 @@ async def test_a_statement_and_its_fact_end_on_the_day_and_an_event_says_so(home
         assert [atom.id for atom in (await memory.statements(ended=True)).atoms] == ["a1"]
         assert (await memory.memory_search("Tamsin")).atoms == []
         new = await memory.lately(days=7)
-        assert (new.learned, new.changed, new.learned_total) == ([], [], 0)
+        assert (new.learned, new.learned_total) == ([], 0)
+        assert [(change.old.id, change.new.id) for change in new.changed] == [("a1", "a2")]
         assert [atom.id for atom in (await memory.statements(as_of="2026-02-01")).atoms] == ["a1"]
 
 
