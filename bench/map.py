@@ -120,11 +120,11 @@ async def measure(home: Path, *, rounds: int) -> dict[str, Any]:
                 "floor": await _timed(partial(memory.mentioned_entities, limit=1_000), rounds),
             },
             "page": await _timed(partial(page_at, "/map", view), rounds),
-            "data": await _timed(partial(map_data, memory), rounds),
+            "data": await _timed(partial(map_data, memory, {}), rounds),
             "people": await _timed(partial(page_at, "/people", view), rounds),
             "bytes": {
                 "page": sum(len(html(node).encode()) for node in page.body),
-                "data": len(json.dumps(await map_data(memory), ensure_ascii=False).encode()),
+                "data": len(json.dumps(await map_data(memory, {}), ensure_ascii=False).encode()),
             },
             "moved": {"ours": _moved(given, _with_one_more(given)), "floor": _moved(given, _renamed(given))},
         }
