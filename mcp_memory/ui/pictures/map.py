@@ -22,7 +22,7 @@ from mcp_memory.ui.pictures.charts import shorten, text_width
 from mcp_memory.ui.pictures.placing import Box, place
 from mcp_memory.ui.times import day_of, day_text
 
-MOST_DRAWN = 150
+MOST_DRAWN = 120
 """Spots in the page; the script draws all."""
 NEW_DAYS = 7
 """Days for which a spot is marked as new."""
