@@ -62,13 +62,15 @@ def serve(transport: str, host: str | None, port: int | None, no_token: bool, se
         _export_options()
         _serve_shared()
     chosen = settings()
+    if transport == "stdio":
+        from mcp_memory.integrations.hooks.command import start_if_used
+
+        start_if_used(command_settings().get("home"), command_settings().get("space"))
     if (access := chosen.server_access()) is not None:
         if transport != "stdio":
             raise InvalidInput(f"{transport} serves the memory of this machine, but `server` is set. Unset it.")
-        from mcp_memory.integrations.hooks.command import start_if_used
         from mcp_memory.integrations.proxy.relay import exit_now, forward
 
-        start_if_used(command_settings().get("home"), command_settings().get("space"))
         gc.enable()
         exit_now(forward(access))
     from mcp_memory.server.transports import serve as serve_transport

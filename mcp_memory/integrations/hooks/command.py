@@ -219,8 +219,8 @@ def _start_and_ask(files: DaemonFiles, question: bytes, deadline: float) -> byte
 def start_if_used(home: Path | None, space: str | None) -> None:
     """Start the daemon in the background if hooks with these settings were answered before.
 
-    Does nothing if the memory is in PostgreSQL. A server calls this as it starts, because clients start their servers
-    before the first prompt.
+    Does nothing if the memory is in PostgreSQL. A server that is not shared calls this as it starts, because clients
+    start their servers before the first prompt.
     """
     files = daemon_files(home, space)
     if files is not None and files.lock.exists() and _place(files) != "database":
