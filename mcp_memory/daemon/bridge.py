@@ -26,12 +26,9 @@ from types import FrameType
 from typing import IO, Any, Protocol, cast
 
 from mcp_memory.core.client_exit import exit_watch
-from mcp_memory.core.config_file import PREFIX
 from mcp_memory.integrations.hooks.daemon_client import POLL_S, CannotStart, connect, start
-from mcp_memory.integrations.hooks.daemon_files import CLIENT_PROTOCOL, DaemonFiles
+from mcp_memory.integrations.hooks.daemon_files import CLIENT_PROTOCOL, SHARED, DaemonFiles
 
-SHARED = f"{PREFIX}SHARED"
-"""The variable of the setting `shared`."""
 _STARTING_S = 8.0
 _AGAIN_S = 1.0
 _ENDING_S = 10.0
@@ -172,12 +169,12 @@ class Bridge:
         """Send a line of the client to its server, or to the next one if there is none."""
         is_kept = self._keep(line)
         if self._server is not None:
-            try:
+            with suppress(OSError):  # it has ended, which its reader reports
                 self._server.send(line)
-            except OSError:  # its reader reports its end
-                self._unsent += [] if is_kept else [line]
-        else:
-            self._unsent += [] if is_kept else [line]
+                return
+        if not is_kept:
+            self._unsent.append(line)
+        if self._server is None:
             self._ask_next()
 
     def _keep(self, line: bytes) -> bool:
@@ -237,12 +234,13 @@ class Bridge:
             server.send(line)
             is_answered = "id" not in message
             while not is_answered:
-                reply = server.lines.readline()
-                if not reply:
+                line = server.lines.readline()
+                if not line:
                     raise OSError("the server ended")
-                is_answered = _is_answer(_parse(reply)) and _key(_parse(reply)) == _key(message)
+                reply = _parse(line)
+                is_answered = _is_answer(reply) and _key(reply) == _key(message)
                 if not is_answered or _key(message) in self._pending:
-                    self._pass_on(reply)
+                    self._pass_on(line)
 
     # --- to the client ------------------------------------------------------------------------------
 

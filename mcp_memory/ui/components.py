@@ -171,7 +171,8 @@ def mark_spans(
     def clipped(several: Iterable[tuple[int, int]]) -> dict[tuple[int, int], tuple[int, int]]:
         return {span: (max(0, span[0]), min(len(text), span[1])) for span in several if span[0] < span[1]}
 
-    linked = {span: (paths or {})[given] for given, span in clipped(paths or {}).items()}
+    paths = paths or {}
+    linked = {span: paths[given] for given, span in clipped(paths).items()}
     looks = {"": [*clipped(spans).values()], "source": [*clipped(source).values()]}
     ends = sorted(end for span in (*looks[""], *looks["source"], *linked) for end in span)
     first = 0 if around is None or not ends else max(0, ends[0] - around)

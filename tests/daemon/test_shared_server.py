@@ -25,6 +25,7 @@ from tests.integrations.hooks.hook_client import Client as HookClient
 from tests.integrations.hooks.hook_client import is_running
 from tests.server.answers import INITIALIZE, WAIT, answer_of
 from tests.server.test_subscriptions import listening, told
+from tests.server.test_transports import ask
 
 COMMAND = [sys.executable, "-m", "mcp_memory", "serve"]
 
@@ -189,14 +190,6 @@ def piped(home: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
     for process in started:
         process.kill()
         process.communicate()
-
-
-def ask(process: subprocess.Popen[str], line: str) -> dict[str, Any]:
-    assert process.stdin is not None
-    assert process.stdout is not None
-    process.stdin.write(line + "\n")
-    process.stdin.flush()
-    return json.loads(process.stdout.readline())
 
 
 Start = Callable[..., "subprocess.Popen[str]"]

@@ -35,6 +35,9 @@ PROTOCOL = b"mcp-memory-hook/1"
 CLIENT_PROTOCOL = b"mcp-memory-stdio/1"
 """The same of a bridge. After the proofs it sends the default session of its client, then the client's lines."""
 
+SHARED = f"{PREFIX}SHARED"
+"""The variable of the setting `shared`."""
+
 ACKNOWLEDGED = b"\n"
 """The last byte from a hook: it has received the answer."""
 
@@ -136,7 +139,7 @@ def is_shared(home: Path) -> bool:
         config = read_config(home)
     except InvalidInput:
         return False
-    shared = os.environ.get(f"{PREFIX}SHARED") or str(config.get("shared", True))
+    shared = os.environ.get(SHARED) or str(config.get("shared", True))
     return shared.lower() in ("true", "1", "yes", "on", "t", "y") and not (
         os.environ.get(f"{PREFIX}SERVER") or config.get("server")
     )

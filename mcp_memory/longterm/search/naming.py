@@ -13,8 +13,9 @@ from mcp_memory.language.words import base_terms, fold
 from mcp_memory.longterm.search.marking import excerpt, marks
 from mcp_memory.longterm.search.query import parse_query
 from mcp_memory.longterm.search.question_words import content_words
+from mcp_memory.longterm.verification.trust import quarantined_ids
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.sql import quarantine_rows, turn_rows
+from mcp_memory.store.sql import turn_rows
 from mcp_memory.store.values import Filters
 
 _AT_ONCE, _MOST = 20, 400  # turns with the terms of the name that are read
@@ -51,8 +52,7 @@ def newest_naming(store: Store, space: str, name: str, *, limit: int, at: dateti
     for start in range(0, len(newest), _AT_ONCE):
         turns = store.read(space, turn_rows.by_ids, [f"t{number}" for number in newest[start : start + _AT_ONCE]])
         named = [turn for turn in turns if turn.role != "note" and is_named(fold(turn.content))]
-        held = store.read(space, quarantine_rows.list_quarantined, [turn.id for turn in named])
-        quarantined = {row.id for row in held if row.is_quarantined}
+        quarantined = quarantined_ids(store, space, [turn.id for turn in named])
         found += [turn for turn in named if turn.id not in quarantined]
         if len(found) >= limit:
             break
