@@ -13,10 +13,12 @@ import threading
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.to_thread
 import httpx2
 import pytest
 from mcp import Client, StdioServerParameters
@@ -404,7 +406,8 @@ def test_servers_that_start_together_have_one_token(tmp_path: Path) -> None:
 @asynccontextmanager
 async def in_process(home: Path, *, transport: str, host: str, token: str | None) -> AsyncIterator[httpx2.AsyncClient]:
     settings = load_settings({}, home=home, embedder="none", token=token)
-    app = http_app(MemoryServer(settings), settings, transport=transport, host=host)
+    make = partial(http_app, MemoryServer(settings), settings, transport=transport, host=host)
+    app = await anyio.to_thread.run_sync(make)  # it imports the pages, which `serve` does before a loop runs
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://127.0.0.1:8765") as client:
         yield client
 
