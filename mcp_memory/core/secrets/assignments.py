@@ -361,7 +361,8 @@ class Name:
     """The value is a hash of a password, which can be cracked offline."""
 
 
-_BACK = re.compile(r"[\w.\[\]-]{1,60}\Z")
+_BACK = re.compile(r"[\w.\[\]-]{0,60}")
+"""The beginning of a name, read backwards."""
 _REST = re.compile(r"[A-Za-z0-9_-]{0,40}")
 _HASH_AFTER = re.compile(r"(?i)s?[ _.-]?(?:hash(?:es|[ _-]?value|wert)?|digest|md5|sha\d{0,3})(?![A-Za-z0-9_-])")
 _HASHED_BEFORE = re.compile(r"(?i)(?:^|[_.\[-])hash(?:ed)?[_.-]?\Z")
@@ -376,8 +377,8 @@ def name_at(text: str, at: int, hint: str) -> Name | None:
         return None  # covered
     rest = (_REST if hint.isascii() else _ENDING).match(text, end) if hint < _IDEOGRAPH else None
     after = rest[0] if rest else ""
-    back = _BACK.search(text, max(0, at - 60), at)
-    before = back[0] if back and hint.isascii() else ""
+    back = _BACK.match(text[max(0, at - 60) : at][::-1]) if hint.isascii() else None
+    before = back[0][::-1] if back else ""
     start = at - len(before)
     if hint in PASSWORD_HINTS and (hashed_to := _end_of_hash_name(text, before, end)):
         return Name(start, hashed_to, text[start:hashed_to], of_password=False, is_short=False, of_hash=True)

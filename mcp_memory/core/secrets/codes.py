@@ -8,9 +8,10 @@ words may follow them ("of my card", "meiner EC-Karte") before a copula or colon
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from functools import cache
 
+from mcp_memory.core.secrets.places import Places, places_of
 from mcp_memory.core.secrets.values import any_of, word_list
 
 _OPTIONAL = re.compile(r"^.\?")
@@ -82,16 +83,21 @@ def _owner() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 @cache
-def code_words() -> tuple[str, ...]:
+def code_words() -> frozenset[str]:
     """Return words, in lower case, of which every text with a code contains at least one."""
     titles = ("codes", "codes of their own", "personal numbers")
-    return tuple(_OPTIONAL.sub("", word) for title in titles for word in word_list(title))
+    return frozenset(_OPTIONAL.sub("", word) for title in titles for word in word_list(title))
 
 
-def find_codes(text: str, places: Mapping[str, Sequence[int]], *, prose: bool) -> Iterator[tuple[int, int]]:
+@cache
+def _personal_words() -> frozenset[str]:
+    return frozenset(word_list("personal numbers"))
+
+
+def find_codes(text: str, places: Places, *, prose: bool) -> Iterator[tuple[int, int]]:
     """Yield the spans of codes. Without `prose`, a word such as "is", or a colon, must precede the number."""
     end = 0
-    for place in sorted({place for word in code_words() for place in places.get(word, ())}):
+    for place in places_of(code_words(), places):
         if place < end or _BEFORE_NUMBER.match(text, place) is None:
             continue
         match = _pattern().search(text, max(0, place - _LONGEST_BEFORE), place + _LONGEST_BEHIND)
@@ -101,10 +107,10 @@ def find_codes(text: str, places: Mapping[str, Sequence[int]], *, prose: bool) -
     yield from _personal_numbers(text, places, prose=prose)
 
 
-def _personal_numbers(text: str, places: Mapping[str, Sequence[int]], *, prose: bool) -> Iterator[tuple[int, int]]:
+def _personal_numbers(text: str, places: Places, *, prose: bool) -> Iterator[tuple[int, int]]:
     """Yield the spans of the digits of PINs, PUKs and card codes, as the words around them show."""
     end = 0
-    for place in sorted({place for word in word_list("personal numbers") for place in places.get(word, ())}):
+    for place in places_of(_personal_words(), places):
         match = _personal_number().match(text, place) if place >= end else None
         if match is not None and _is_personal(text, match, prose=prose):
             end = match.end()

@@ -22,12 +22,14 @@ from urllib.parse import unquote
 from mcp_memory.core.secrets.assignments import COVER, HINTS, assigned_values, name_at
 from mcp_memory.core.secrets.codes import code_words, find_codes
 from mcp_memory.core.secrets.key_formats import SHOWN, KeyFormat, find_cards, key_formats
-from mcp_memory.core.secrets.nearby import login_passwords
+from mcp_memory.core.secrets.nearby import LOGIN_WORDS, login_passwords
+from mcp_memory.core.secrets.places import Places
 from mcp_memory.core.secrets.prose import stated_value
-from mcp_memory.core.secrets.structures import Places, needed_words, structured_values
+from mcp_memory.core.secrets.structures import needed_words, structured_values
 from mcp_memory.core.secrets.wallets import find_wallet_keys
 
 CARD = "card number"
+_NAME_HINTS = frozenset(HINTS)
 _LONGEST_REPEATED = 50_000
 _PART = 4 * 2**20  # characters that are searched at once
 _MARGIN = 2**18
@@ -96,7 +98,7 @@ def _find_in_view(text: str, small: str, places: Places, prose: bool) -> list[Se
     named = [*_find_named_values(covered, places, prose), *structured_values(covered, small, places)]
     named += find_codes(covered, places, prose=prose)
     if prose:
-        named += login_passwords(covered, small)
+        named += login_passwords(covered, places)
     secrets = merge_overlaps([*formed, *(Secret(start, end, "named value") for start, end in named)])
     # A number next to a masked number may be a card, though both together were not.
     return merge_overlaps([*secrets, *_find_cards(_cover(text, secrets), prose)]) if named else secrets
@@ -110,7 +112,7 @@ def _hints(*, in_ascii: bool) -> Any:
     """
     import ahocorasick
 
-    strings = {hint for form in key_formats() for hint in form.hints}.union(HINTS, needed_words(), code_words())
+    strings = {hint for form in key_formats() for hint in form.hints}.union(HINTS, needed_words(), code_words(), LOGIN_WORDS)
     hints = cast("Any", ahocorasick).Automaton()  # untyped
     for hint in sorted(strings):
         if hint.isascii() or not in_ascii:
@@ -159,7 +161,7 @@ def _formats_by_hint() -> dict[str, list[tuple[int, KeyFormat, str]]]:
 
 
 def _find_named_values(covered: str, places: Places, prose: bool) -> Iterator[tuple[int, int]]:
-    for hint in filter(places.__contains__, HINTS):
+    for hint in _NAME_HINTS.intersection(places):
         first = last = 0
         for place in places[hint]:
             name = None if first <= place < last else name_at(covered, place, hint)

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 
 from mcp_memory.core.secrets.assignments import Name, strip_sentence_end
+from mcp_memory.core.secrets.places import Places
 from mcp_memory.core.secrets.values import (
     any_of,
     is_mixed,
@@ -56,7 +57,10 @@ _CHANGED_TO = re.compile(
 OTHER = re.compile(
     r"(?i)://|^[a-f0-9]{7,40}$|^[a-f0-9]{8}-|\.(?:com|org|net|io|py|js|ts|md|txt|html|json|ya?ml)\b|^v?\d+\.\d|[\w.-]@[\w-]+\.[a-z]{2}|^@|@v?\d|@[\w-]+/"
 )
-_OF_PAIRS = word_list("logins")
+_NETWORKS = frozenset(word_list("networks"))
+_LOGINS = frozenset(word_list("logins"))
+LOGIN_WORDS = _NETWORKS | _LOGINS
+"""Words, in lower case, of which every text with a login or a key of a network contains at least one."""
 _PAIR = re.compile(
     rf"""(?ix)(?:\b(?:zugangsdaten|zugang|anmeldedaten|login(?:daten|[ ]details|[ ]data)?
       |log(?:ged)?[ -]in|sign(?:ed)?[ -]in|credentials?|creds
@@ -206,14 +210,14 @@ def _is_given_by_sentence(text: str, name: Name, start: int, end: int) -> bool:
     )
 
 
-def login_passwords(text: str, small: str) -> Iterator[tuple[int, int]]:
+def login_passwords(text: str, places: Places) -> Iterator[tuple[int, int]]:
     """Yield the spans of passwords after a login ("Zugangsdaten: otto / …") and keys after a network."""
-    if any(word in small for word in word_list("networks")):
+    if not _NETWORKS.isdisjoint(places):
         for match in _KEY_OF_NETWORK.finditer(text):
             value = strip_sentence_end(_within_bracket(text, match.start("value"), match["value"]))
             if not is_placeholder(value) and not OTHER.search(value) and (is_random(value) or is_strong(value)):
                 yield match.start("value"), match.start("value") + len(value)
-    if not any(word in small for word in _OF_PAIRS):
+    if _LOGINS.isdisjoint(places):
         return
     for match in _PAIR.finditer(text):
         value = strip_sentence_end(_within_bracket(text, match.start("value"), match["value"]))

@@ -10,13 +10,14 @@ from __future__ import annotations
 import html
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import resources
 from itertools import islice, pairwise
 
 from mcp_memory.core.secrets.assignments import DICEWARE, HINTS, PASSWORD_HINTS, name_at
+from mcp_memory.core.secrets.places import Places, places_of
 from mcp_memory.core.secrets.values import (
     is_chosen,
     is_chosen_or_phrase,
@@ -27,10 +28,6 @@ from mcp_memory.core.secrets.values import (
     may_describe,
     reads_as_words,
 )
-
-Places = Mapping[str, Sequence[int]]
-"""Positions of the hints in a text; missing hints have no entry."""
-
 
 @dataclass(frozen=True)
 class _Structure:
@@ -156,14 +153,11 @@ _INSERT = re.compile(
 _FIELD = re.compile(r"'((?:[^']|'')*)'|[^,()']+")
 _HEAD = re.compile(r"[\"'`*]{0,2}[^\W\d][\w .#/-]{0,30}[\"'`*]{0,2}")
 _PARTS_OF_NAMES = ("pass", "secret", "token", "key", "pwd", "credential")
-_WORDS_OF_NAMES = (
-    *_PARTS_OF_NAMES,
-    *(
-        hint
-        for hint in PASSWORD_HINTS
-        if not any(part in hint for part in _PARTS_OF_NAMES) and (len(hint) > 4 or not hint.isascii())
-    ),
-)
+_WORDS_OF_NAMES = frozenset(
+    hint
+    for hint in PASSWORD_HINTS
+    if not any(part in hint for part in _PARTS_OF_NAMES) and (len(hint) > 4 or not hint.isascii())
+).union(_PARTS_OF_NAMES)
 _OF_NAMES = re.compile("|".join(_WORDS_OF_NAMES))
 _LONGEST_LINE, _MAX_ROWS = 400, 2_000
 _RESOURCE = re.compile(r"[a-z]{3,14}(?:-[a-z0-9]{1,12}){1,8}")
@@ -176,7 +170,7 @@ _CELL = re.compile(r"(?i)<t[hd]\b[^<>]{0,300}>([^<]*(?:<(?!/?t[hdr]\b)[^<]*)*)</
 _TAG = re.compile(r"<[^<>]{0,300}>")
 _KEYED_BY = re.compile(r"(?i:(?:api|access|auth|bearer|refresh|session)_?-?(?:keys|tokens)|secrets|passwords|passwds)")
 _LONGEST_KEYED = 24
-_KEYED_WORDS = ("keys", "tokens", "secrets", "passwords", "passwds")
+_KEYED_WORDS = frozenset({"keys", "tokens", "secrets", "passwords", "passwds"})
 _KEYED = re.compile(rf"[\"'](?P<name>{_KEYED_BY.pattern})[\"']\s{{0,3}}:\s{{0,3}}\{{")
 _PART_OF_JSON = re.compile(r"\"(?P<name>[^\"\\\n]{6,300})\"(?=\s{0,3}:)|\"(?:[^\"\\\n]|\\.){0,4000}\"|[{}\[\]]")
 _LONGEST_OBJECT, _MAX_OBJECTS = 20_000, 200
@@ -199,9 +193,10 @@ def structured_values(text: str, small: str, places: Places) -> Iterator[tuple[i
 
     `small` is the text in lower case, and `places` has the positions of `needed_words` in it.
     """
-    named = any(word in places for word in _WORDS_OF_NAMES)
-    for need, structures in _structures_by_need().items():
-        for structure in structures if need in places else ():
+    named = not _WORDS_OF_NAMES.isdisjoint(places)
+    structures = _structures_by_need()
+    for need in structures.keys() & places.keys():
+        for structure in structures[need]:
             if (named or structure.takes not in (_is_named, _is_assigned)) and all(
                 word in places for word in structure.needs
             ):
@@ -224,7 +219,7 @@ def structured_values(text: str, small: str, places: Places) -> Iterator[tuple[i
             yield from _values_in_tags(text, places)
     if "kty" in places:
         yield from _web_key_members(text, places["kty"])
-    if any(word in places for word in _KEYED_WORDS):
+    if not _KEYED_WORDS.isdisjoint(places):
         yield from _keyed_members(text, places)
 
 
@@ -302,7 +297,7 @@ def _input_values(text: str, places: Sequence[int]) -> Iterator[tuple[int, int]]
 
 def _yaml_block_lines(text: str, places: Places) -> Iterator[tuple[int, int]]:
     """Yield the spans of secret lines in YAML blocks with the name of a secret."""
-    starts = {_line_start(text, place) for word in (*_WORDS_OF_NAMES, *HINTS) for place in places.get(word, ())}
+    starts = {_line_start(text, place) for place in places_of(_WORDS_OF_NAMES.union(HINTS), places)}
     for start in sorted(starts - {-1}):
         block = _BLOCK.match(text, start)
         if block is None or _kind_of(block["name"]) is None:
@@ -349,7 +344,7 @@ def _ends_of_keys(text: str, places: Sequence[int]) -> Iterator[tuple[int, int]]
 
 def _table_cells(text: str, places: Places) -> Iterator[tuple[int, int]]:
     """Yield the spans of secret cells in columns with the name of a secret, in tables with uniform separators."""
-    for start in sorted({_line_start(text, place) for word in _WORDS_OF_NAMES for place in places.get(word, ())}):
+    for start in sorted({_line_start(text, place) for place in places_of(_WORDS_OF_NAMES, places)}):
         line = _line_at(text, start)
         if start >= 0 and len(line) <= _LONGEST_LINE:
             if "|" in line:
@@ -384,16 +379,15 @@ def _kind_of_label(label: str) -> str | None:
 
 def _values_in_tags(text: str, places: Places) -> Iterator[tuple[int, int]]:
     """Yield the spans of values after a name and tags: `<dt>Password</dt><dd>…</dd>`, `<b>Password:</b> …`."""
-    for word in _WORDS_OF_NAMES:
-        for place in places.get(word, ()):
-            match = _BEHIND_TAGS.match(text, place)
-            if match is None:
-                continue
-            label = text[max(text.rfind(">", max(0, place - 40), place) + 1, place - 40) : match.end("label")]
-            kind = _kind_of_label(label)
-            value = html.unescape(match["value"]).strip(_MARKS_OF_CELL) if kind else ""
-            if kind and _is_cell(value, kind):
-                yield match.span("value")
+    for place in places_of(_WORDS_OF_NAMES, places):
+        match = _BEHIND_TAGS.match(text, place)
+        if match is None:
+            continue
+        label = text[max(text.rfind(">", max(0, place - 40), place) + 1, place - 40) : match.end("label")]
+        kind = _kind_of_label(label)
+        value = html.unescape(match["value"]).strip(_MARKS_OF_CELL) if kind else ""
+        if kind and _is_cell(value, kind):
+            yield match.span("value")
 
 
 def _web_key_members(text: str, places: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -511,7 +505,7 @@ def _is_resource(value: str) -> bool:
 
 def _keyed_members(text: str, places: Places) -> Iterator[tuple[int, int]]:
     """Yield the spans of the secret names in an object that is keyed by secrets: `"api_keys": {"…": "Otto"}`."""
-    starts = sorted({place for word in _KEYED_WORDS for place in places.get(word, ())})
+    starts = places_of(_KEYED_WORDS, places)
     objects = (_KEYED.search(text, max(0, place - _LONGEST_KEYED), place + _LONGEST_KEYED) for place in starts)
     for container in islice(
         {container.start(): container for container in objects if container}.values(), _MAX_OBJECTS
