@@ -54,7 +54,7 @@ VENDORS = {
     "mermaidx": "cli/|service/render.py",
     "numpy": "store/|models/embed/|longterm/|service/indexing.py|ui/pictures/placing.py|testing.py|cli/evaluation/",
     "Stemmer": "language/words.py",
-    "ahocorasick": "core/secrets/detection.py",
+    "ahocorasick": "core/substrings.py",
     "marisa_trie": "core/tries.py",
     "regex": "shortterm/",
     "jsonpath": "shortterm/",

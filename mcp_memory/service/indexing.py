@@ -1,14 +1,16 @@
 """Keeps rows embedded and indexed; makes the vectors of a query.
 
-Turns are judged and embedded in the background, so that storing never waits for a model, and between calls that store,
-so that these never wait for the commits of the background. A search, and closing, wait a moment until the latest turns
-of this process are judged, embedded by the bundled model, and their sentences read. Statements are embedded in the call
-that stores them, unless the model is remote. Rows without a vector are embedded whenever they are met, so a kill, a
-failed call or a change of model needs no other bookkeeping. Until the configured model has embedded everything, the
-fullest other index that can still be queried is searched too, so a change of model never empties an answer.
+Turns are indexed by their words, judged, embedded and read in the background, so that storing never waits for that. The
+background works in small steps between the calls of clients, because a call that has to share the interpreter with it
+takes several times as long; under calls without a pause it gets a tenth of the time. A search, and closing, wait a
+moment until the latest turns of this process are judged, embedded by the bundled model, and their sentences read. A
+search first indexes their words itself, however many there are. Statements are embedded in the call that stores them,
+unless the model is remote. Rows without a vector are embedded whenever they are met, so a kill, a failed call or a
+change of model needs no other bookkeeping. Until the configured model has embedded everything, the fullest other index
+that can still be queried is searched too, so a change of model never empties an answer.
 
 The background threads of all processes with one model share a queue of spaces (`queues.claim_space`). Each claims the
-space that has been due longest, and judges some turns of it (`trust.judge_waiting`), indexes one large tool
+space that has been due longest, and indexes or judges some turns of it (`trust.judge_waiting`), indexes one large tool
 result, embeds one batch of its rows or reads the sentences of some turns (`longterm.reader`), and releases it. Rows
 with terms of an earlier version are indexed again, and searched by the old terms until then.
 """
@@ -18,8 +20,8 @@ from __future__ import annotations
 import logging
 import secrets
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
 from time import monotonic
@@ -42,8 +44,11 @@ _EVERY_S = 30.0
 _AFTER_FAILURE_S = 60.0
 _CLOSING_S = 5.0
 _CATCHING_UP_S = 1.0
-_BETWEEN_S = 0.05  # pause for other writers
+_BETWEEN_S = 0.05  # pause for writers of other processes
 _PAUSE_S, _LONGEST_S = 0.25, 10.0  # the pause between calls that store, and the longest wait for it
+_WAIT_A_STEP = 9  # the longest wait for a pause, as a multiple of the time that the last step took
+_WORDS_A_STEP, _WORDS_AT_ONCE = 50, 1_000  # turns that the background, and a search, index together
+_MOST_NEW = 10_000  # turns whose words are not indexed yet: a second of work for a search
 _READING_S = 60.0  # turns of a space whose rows cannot be embedded, within its lease
 _LEASE = timedelta(minutes=5)  # longer than a batch or a result takes
 _AGAIN = timedelta(days=1)
@@ -103,7 +108,11 @@ class Indexing:
         self._stored = self._done = 0  # turns of this process
         self._unjudged: dict[str, int] = {}
         """The value of `_stored` after the last turn in each space with turns of this process to judge."""
+        self._unindexed: dict[str, int] = {}
+        """How many turns this process has stored in each space since it last indexed the words of new turns there."""
+        self._served = 0  # calls at this moment
         self._last_stored = monotonic()  # a new client calls first, before background work
+        self._step_began = monotonic()
         self._waiting = 0  # number of calls that wait for vectors
         self._is_behind = False  # more than a batch of rows is waiting
         self._thread = threading.Thread(target=self._run, name="indexing", daemon=True)
@@ -142,14 +151,39 @@ class Indexing:
         return None
 
     def stored(self, space: str | None = None, *, turns: int = 0) -> None:
-        """Wake the background: there may be rows to embed, among them `turns` turns in this space."""
+        """Wake the background: there may be rows to embed, among them `turns` turns in this space.
+
+        If very many turns of the space are not indexed by their words yet, index them now.
+        """
         with self._progress:
             self._last_stored = monotonic()
             if turns and space is not None:
                 self._complete = self._embedder is None
                 self._stored += turns
                 self._unjudged[space] = self._stored
+                self._unindexed[space] = self._unindexed.get(space, 0) + turns
         self._bell.set()
+        if space is not None and self._unindexed.get(space, 0) > _MOST_NEW:
+            self._index_words(space)
+
+    @contextmanager
+    def serving(self) -> Generator[None]:
+        """Let the background give way to a call during the block."""
+        with self._progress:
+            self._served += 1
+        try:
+            yield
+        finally:
+            with self._progress:
+                self._served -= 1
+                self._progress.notify_all()
+
+    def _index_words(self, space: str) -> None:
+        """Index all new turns of a space by their words."""
+        with self._progress:
+            self._unindexed.pop(space, None)
+        while self._store.index_new_turns(space, limit=_WORDS_AT_ONCE):
+            pass
 
     def _catch_up(self, seconds: float) -> None:
         """Wait, at most `seconds`, until the turns that this process has just stored are judged, embedded and read.
@@ -173,15 +207,31 @@ class Indexing:
                     self._progress.wait_for(is_done, seconds)
                 self._waiting -= 1
 
-    def _await_pause(self) -> None:
-        """Wait, at most ten seconds, until nothing has been stored for a moment or a call waits for vectors."""
-        latest = monotonic() + _LONGEST_S
+    def _await_pause(self, longest: float) -> None:
+        """Wait, at most so many seconds, until no call is served, nor has stored anything for a moment.
+
+        A call that waits for the background ends the wait.
+        """
+        latest = monotonic() + longest
         with self._progress:
             while not self._waiting and not self._stop.is_set():
-                left = min(self._last_stored + _PAUSE_S, latest) - monotonic()
+                pause_ends = latest if self._served else self._last_stored + _PAUSE_S
+                left = min(pause_ends, latest) - monotonic()
                 if left <= 0:
                     break
                 self._progress.wait(left)
+        self._step_began = monotonic()
+
+    def _may_continue(self) -> bool:
+        """Give way to writers of other processes, and to calls; return False if the background has to stop."""
+        if not self._waiting:
+            self._stop.wait(_BETWEEN_S)
+        return self._give_way()
+
+    def _give_way(self) -> bool:
+        """Give way to calls after a step, for a limited time; return False if the background has to stop."""
+        self._await_pause(min(_LONGEST_S, _WAIT_A_STEP * (monotonic() - self._step_began)))
+        return not self._stop.is_set()
 
     def _note_progress(self, stored: int) -> None:
         with self._progress:
@@ -191,8 +241,10 @@ class Indexing:
     def catch_up(self) -> None:
         """Wait a moment until the turns that this process has just stored are judged and embedded.
 
-        Call it before a snapshot.
+        Their words are indexed now, however many they are. Call it before a snapshot.
         """
+        for space in [*self._unindexed]:
+            self._index_words(space)
         self._catch_up(_CATCHING_UP_S)
 
     def of_query(self, text: str) -> tuple[list[Vectors], str | None]:
@@ -248,16 +300,19 @@ class Indexing:
         is_open = False
         while not self._stop.is_set():
             self._bell.clear()
-            self._await_pause()
+            self._await_pause(_LONGEST_S)
             wait = _AFTER_FAILURE_S
             stored = self._stored
             try:
                 if not is_open:
                     self._store.write_home(queues.open_queue, self.queue, worker=self._worker)
                     is_open = True
-                self._maintain()
-                while not self._stop.is_set() and self._index_next():
-                    stored = self._stored
+                try:
+                    while not self._stop.is_set() and self._index_next():
+                        stored = self._stored
+                        self._give_way()
+                finally:
+                    self._maintain()  # also while a model fails
                 self._error = self._results_error
                 wait = _EVERY_S
             except McpMemoryError as error:  # a model that fails, a full disk, a lock
@@ -274,7 +329,7 @@ class Indexing:
 
     def _maintain(self) -> None:
         while not self._stop.is_set() and self._store.maintain_indexes(limit=_BATCH):
-            self._stop.wait(_BETWEEN_S)
+            self._may_continue()
 
     def _index_next(self) -> bool:
         """Do some work on the space that has been due longest. Return False if none is due."""
@@ -291,15 +346,16 @@ class Indexing:
         return True
 
     def _work_on(self, space: str) -> timedelta:
-        """Judge some turns of a space, index a result of it, embed a batch of its rows or read some turns.
+        """Index or judge some turns of a space, index a result of it, embed a batch of its rows or read some turns.
 
         Return the time until the space is due again. If the model fails, raises EmbeddingFailed after reading turns for
         a while.
         """
         stored = self._stored
-        if self._judge_turns(space, lambda: not self._stop.is_set()):
+        if self._store.index_new_turns(space, limit=_WORDS_A_STEP) or self._judge_turns(space, self._give_way):
             return timedelta(0)
         with self._progress:
+            self._unindexed.pop(space, None)
             if self._unjudged.get(space, 0) <= stored:
                 self._unjudged.pop(space, None)
             self._progress.notify_all()
@@ -321,9 +377,6 @@ class Indexing:
                     break
             raise
         return timedelta(0) if has_embedded or self._read_turns(space, self._may_continue) else again
-
-    def _may_continue(self) -> bool:
-        return not self._stop.wait(_BETWEEN_S)
 
     def _embed(self, space: str) -> bool:
         """Embed a batch of rows without vectors; return whether there were any."""

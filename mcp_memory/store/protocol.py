@@ -116,6 +116,14 @@ class SearchStore(Protocol):
         """
         ...
 
+    def index_new_turns(self, space: str, /, *, limit: int) -> bool:
+        """Index up to `limit` turns that were appended without their terms; return whether there were any.
+
+        Until then a search takes longer, because it reads them. An engine that indexes all turns at once has none. A
+        snapshot of this thread ends.
+        """
+        ...
+
     def maintain_indexes(self, *, limit: int) -> bool:
         """Do a part of the background work on the indexes; return whether more may be left.
 

@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import accumulate
 from operator import itemgetter, sub
-from typing import Any, cast
 from urllib.parse import unquote
 
 from mcp_memory.core.secrets.assignments import COVER, HINTS, assigned_values, name_at
@@ -27,6 +26,7 @@ from mcp_memory.core.secrets.places import Places
 from mcp_memory.core.secrets.prose import stated_value
 from mcp_memory.core.secrets.structures import needed_words, structured_values
 from mcp_memory.core.secrets.wallets import find_wallet_keys
+from mcp_memory.core.substrings import FindPlaces, place_finder
 
 CARD = "card number"
 _NAME_HINTS = frozenset(HINTS)
@@ -105,28 +105,20 @@ def _find_in_view(text: str, small: str, places: Places, prose: bool) -> list[Se
 
 
 @cache
-def _hints(*, in_ascii: bool) -> Any:
-    """Return an automaton of all hints. A text without a hint has no secrets except card numbers and wallet keys.
+def _find_hints(*, in_ascii: bool) -> FindPlaces:
+    """Return a function that finds all hints. A text without a hint has no secrets except card numbers and wallet keys.
 
     It compares each character with the first letters of all hints. For ASCII texts it has a third fewer of them.
     """
-    import ahocorasick
-
-    strings = {hint for form in key_formats() for hint in form.hints}.union(HINTS, needed_words(), code_words(), LOGIN_WORDS)
-    hints = cast("Any", ahocorasick).Automaton()  # untyped
-    for hint in sorted(strings):
-        if hint.isascii() or not in_ascii:
-            hints.add_word(hint, hint)
-    hints.make_automaton()
-    return hints
+    hints = {hint for form in key_formats() for hint in form.hints}.union(
+        HINTS, needed_words(), code_words(), LOGIN_WORDS
+    )
+    return place_finder(hint for hint in hints if hint.isascii() or not in_ascii)
 
 
 def hint_places(small: str) -> Places:
     """Return the positions of each hint in a lower-case text, in order."""
-    places: dict[str, list[int]] = {}
-    for last, hint in _hints(in_ascii=small.isascii()).iter(small):
-        places.setdefault(hint, []).append(last + 1 - len(hint))
-    return places
+    return _find_hints(in_ascii=small.isascii())(small)
 
 
 def lower_in_place(text: str) -> str:

@@ -29,6 +29,7 @@ from mcp_memory.core.secrets.values import (
     reads_as_words,
 )
 
+
 @dataclass(frozen=True)
 class _Structure:
     """A structure in which programs keep secrets. A text that lacks any of `needs`, in lower case, cannot contain it.

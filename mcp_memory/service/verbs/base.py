@@ -53,14 +53,20 @@ Results = TypeVar("Results", TurnResults, MemoryResults, FoundPage)
 Framed = TypeVar("Framed", Bundle, CanvasView, Expansion)
 
 
-def in_thread(verb: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
+def in_thread(verb: Callable[Concatenate[V, P], T]) -> Callable[Concatenate[V, P], Coroutine[Any, Any, T]]:
     """Make a blocking verb awaitable."""
 
     @wraps(verb)
-    async def run(*args: P.args, **kwargs: P.kwargs) -> T:
-        return await anyio.to_thread.run_sync(partial(verb, *args, **kwargs))
+    async def run(self: V, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await anyio.to_thread.run_sync(_serve, self, partial(verb, self, *args, **kwargs))
 
     return run
+
+
+def _serve(memory: Verbs, call: Callable[[], T]) -> T:
+    """Run a call of a client, to which the background gives way."""
+    with memory._parts.indexing.serving():  # pyright: ignore[reportPrivateUsage]
+        return call()
 
 
 def reading(verb: Callable[Concatenate[V, P], T]) -> Callable[Concatenate[V, P], Coroutine[Any, Any, T]]:
@@ -69,7 +75,7 @@ def reading(verb: Callable[Concatenate[V, P], T]) -> Callable[Concatenate[V, P],
     @wraps(verb)
     async def run(self: V, /, *args: P.args, **kwargs: P.kwargs) -> T:
         store = self._store  # pyright: ignore[reportPrivateUsage]
-        return await anyio.to_thread.run_sync(lambda: store.in_snapshot(verb, self, *args, **kwargs))
+        return await anyio.to_thread.run_sync(_serve, self, lambda: store.in_snapshot(verb, self, *args, **kwargs))
 
     return run
 
@@ -83,7 +89,9 @@ def store_verb(
     async def run(self: Verbs, /, *args: P.args, **kwargs: P.kwargs) -> T:
         store = self._store  # pyright: ignore[reportPrivateUsage]
         in_transaction = store.write if writes else store.read
-        return await anyio.to_thread.run_sync(lambda: in_transaction(self.space, function, *args, **kwargs))
+        return await anyio.to_thread.run_sync(
+            _serve, self, lambda: in_transaction(self.space, function, *args, **kwargs)
+        )
 
     return run
 

@@ -39,12 +39,12 @@ class TurnVerbs(Verbs):
 
     @in_thread
     def record_turns(self, turns: Sequence[NewTurn], *, session: str | None = None) -> Recorded:
-        """Store messages verbatim, in order, and index their words. Known messages are not stored again.
+        """Store messages verbatim, in order. Known messages are not stored again.
 
         Turns with nothing to store are left out and counted (`emptied`). A client's attachment to a user's message is
-        stored as a separate turn of a tool. The background judges them, and then reads and embeds them; until then they
-        are found by searches, but not recalled. Raises InvalidInput, storing nothing, for an oversized turn or a
-        session name that cannot be part of a file name.
+        stored as a separate turn of a tool. The background indexes and judges them, and then reads and embeds them;
+        until then they are found by searches, but not recalled. Raises InvalidInput, storing nothing, for an oversized
+        turn or a session name that cannot be part of a file name.
         """
         from mcp_memory.longterm.turns import admit
 
@@ -53,7 +53,7 @@ class TurnVerbs(Verbs):
         append = partial(
             self._append_rows,
             session=name,
-            new=turn_rows.prepare(admitted.turns),
+            new=turn_rows.prepare(admitted.turns, are_indexed_later=self._parts.embedded is not None),
             now=self._parts.now(),
             earlier=self.earlier_session if session is None else None,
             is_counting=self._parts.model is None,

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import accumulate
 from typing import NamedTuple
+
+from mcp_memory.core.substrings import FindPlaces, place_finder
 
 _TROUBLE = (
     "error* exception* fail failed fails failing failure* fatal panic* traceback denied refused cannot could_not"
@@ -60,7 +63,17 @@ def signals_in(lowered: LoweredLines) -> Signals:
     In a large text, words that very many lines have do not count.
     """
     most = max(COMMON_IN, (len(lowered.starts) - 1) // 4)
-    return Signals(*(lines_with(words.split(), lowered, most) for words in (_TROUBLE, _WARNING, _TOTAL)))
+    places = _find_stems()(lowered.text)
+    return Signals(*(_lines_of(words.split(), places, lowered, most) for words in (_TROUBLE, _WARNING, _TOTAL)))
+
+
+@cache
+def _find_stems() -> FindPlaces:
+    return place_finder(set(map(_stem, f"{_TROUBLE} {_WARNING} {_TOTAL}".split())))
+
+
+def _stem(word: str) -> str:
+    return word.rstrip("*").replace("_", " ")
 
 
 def join_lower(texts: Sequence[str]) -> LoweredLines:
@@ -76,19 +89,23 @@ def lines_with(words: Iterable[str], lowered: LoweredLines, most: int) -> set[in
 
     Words that occur more than `most` times do not count.
     """
-    joined, starts = lowered
+    listed = [*words]
+    places = place_finder(set(map(_stem, listed)))(lowered.text) if listed else {}
+    return _lines_of(listed, places, lowered, most)
+
+
+def _lines_of(words: Iterable[str], places: Mapping[str, Sequence[int]], lowered: LoweredLines, most: int) -> set[int]:
+    """Return what `lines_with` returns, given the places of the stems of the words."""
+    text, starts = lowered
     found: set[int] = set()
     for word in words:
-        open_end, stem = word.endswith("*"), word.rstrip("*").replace("_", " ")
-        at = joined.find(stem)
-        if at < 0 or joined.count(stem) > most:
-            continue
-        while at >= 0:
-            end = at + len(stem)
-            if open_end or not joined[end : end + 1].isalpha():
-                line = bisect_right(starts, at) - 1
-                found.add(line)
-                at = joined.find(stem, starts[line + 1])
-            else:
-                at = joined.find(stem, end)
+        stem = _stem(word)
+        at_stem = places.get(stem, ())
+        if len(at_stem) <= most:
+            ends = (at + len(stem) for at in at_stem)
+            found.update(
+                bisect_right(starts, end - 1) - 1
+                for end in ends
+                if word.endswith("*") or not text[end : end + 1].isalpha()
+            )
     return found

@@ -255,6 +255,10 @@ class PostgresStore:
     def drop_vector_index(self, identity: str) -> None:
         self.write_home(vectors.drop, identity)
 
+    def index_new_turns(self, space: str, *, limit: int) -> bool:
+        del space, limit  # other servers search it: turns are indexed in the transaction that stores them
+        return False
+
     def maintain_indexes(self, *, limit: int) -> bool:
         if self._merge_terms():
             return True

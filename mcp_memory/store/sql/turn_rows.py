@@ -33,6 +33,8 @@ class IncomingTurn:
     """A turn that a client sent, with values derived from it once, preferably before the transaction."""
 
     turn: NewTurn
+    is_indexed_later: bool = False
+    """Whether `Store.index_new_turns` indexes its words, instead of the transaction that stores it."""
 
     @cached_property
     def hash(self) -> bytes:
@@ -49,13 +51,14 @@ _AHEAD = 10
 """Number of the last turns of a call whose terms `prepare` computes."""
 
 
-def prepare(new: Sequence[NewTurn]) -> list[IncomingTurn]:
+def prepare(new: Sequence[NewTurn], *, are_indexed_later: bool = False) -> list[IncomingTurn]:
     """Compute index terms of turns before their transaction, so that other writers do not wait, and return the turns.
 
     This is done only for the last turns: when a client sends its history again, most earlier turns are stored already.
+    It is not done if the turns are indexed later: then the caller has `Store.index_new_turns` called soon.
     """
-    turns = [IncomingTurn(turn) for turn in new]
-    for turn in turns[-_AHEAD:]:
+    turns = [IncomingTurn(turn, are_indexed_later) for turn in new]
+    for turn in () if are_indexed_later else turns[-_AHEAD:]:
         turn.terms  # noqa: B018
     return turns
 
@@ -323,7 +326,8 @@ def _insert(
             for turn in (incoming.turn,)
         ],
     )
-    tx.index.put_terms("turn", [(id, incoming.terms) for id, incoming in enumerate(new, start=first_id)])
+    if not new[0].is_indexed_later:
+        tx.index.put_terms("turn", [(id, incoming.terms) for id, incoming in enumerate(new, start=first_id)])
     quarantine_rows.note(tx, {row.id: incoming.turn.held for row, incoming in zip(stored, new, strict=True)}, now=now)
     for turn in stored:
         if turn.role != "note":

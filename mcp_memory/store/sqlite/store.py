@@ -177,11 +177,19 @@ class SQLiteStore:
     def drop_vector_index(self, identity: str) -> None:
         self._db.write(vectors.drop, identity)
 
+    def index_new_turns(self, space: str, *, limit: int) -> bool:
+        if self.read_only is not None:
+            return False
+        with self.outside_snapshot():
+            batch = self._db.read(terms.new_batch, space, limit=limit)
+            if batch is not None:
+                self._db.write(terms.commit_batch, batch, terms.terms_of_batch(batch))
+        return batch is not None
+
     def maintain_indexes(self, *, limit: int) -> bool:
         batch = self._db.read(terms.next_batch, limit=limit)
         if batch is not None:
-            new_terms = terms.terms_of_batch(batch)
-            self._db.write(terms.commit_batch, batch, new_terms)
+            self._db.write(terms.commit_batch, batch, terms.terms_of_batch(batch))
             self._db.write(terms.merge_segments, batch.layer)
             return True
         left = self._db.read(terms.unsettled_layers)

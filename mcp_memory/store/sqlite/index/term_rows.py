@@ -17,7 +17,7 @@ from mcp_memory.store.sql.postings import COMMON, CommonTerms
 from mcp_memory.store.sql.transaction import Value
 from mcp_memory.store.sqlite.index.outlines import Outlines
 from mcp_memory.store.sqlite.index.rowids import ID_MASK, rowid, span
-from mcp_memory.store.sqlite.index.terms import quote_term
+from mcp_memory.store.sqlite.index.terms import new_rows, quote_term
 from mcp_memory.store.values import Filters, Layer, Posting
 
 if TYPE_CHECKING:
@@ -96,7 +96,29 @@ class _FtsRows:
             return {term: np.array(self._tx.column(sql, quote_term(term), *within), np.int64) for term in new_terms}
 
         rows = self._tx.once(f"{self._layer} rows {condition} {values}", terms, read)
-        return [rows[term] for term in terms]
+        new = self._new_rows(only_passing=asked)
+        return [self._with_new(rows[term], [row for row in new if term in new[row]]) for term in terms]
+
+    def _new_rows(self, *, only_passing: bool) -> dict[int, set[str]]:
+        """Return the terms of the turns that are not indexed yet."""
+        if self._layer != "turn":
+            return {}
+
+        def read(_: object) -> dict[str, dict[int, set[str]]]:
+            return {"all": new_rows(self._tx.con, "turn", self._tx.space)}
+
+        new = self._tx.once("new turns", ["all"], read)["all"]
+        if new and only_passing:
+            sql = f"SELECT r.id FROM turn r WHERE r.id IN (SELECT value FROM json_each(?)) AND {self._condition}"
+            passing = set(self._tx.column(sql, json.dumps([*new]), *self._values))
+            new = {row: own for row, own in new.items() if row in passing}
+        return new
+
+    def _with_new(self, rows: NDArray[np.int64], new: Sequence[int]) -> NDArray[np.int64]:
+        """Return rows, newest first, together with new ones, at most COMMON."""
+        import numpy as np
+
+        return np.sort(np.concatenate([rows, np.array(new, np.int64)]))[::-1][:COMMON] if new else rows
 
     def newest(self) -> int:
         return self._tx.newest(self._layer)

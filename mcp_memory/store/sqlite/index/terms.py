@@ -1,8 +1,8 @@
 """The word index: an FTS5 table per layer, of the terms of `store.sql.word_index`; `term_rows` reads it.
 
 The table `term_range` has ranges of a space's row numbers with the version of `words.index_terms` they were indexed
-with. A row in no range counts as indexed with an earlier version: it was written before ranges were recorded, or by an
-older program that still runs on the same home and records none.
+with. A row in no range is not indexed yet, because its writer did not wait for that (`turn_rows.prepare`), or it was
+indexed by an older program, which recorded no range. Searches read the new turns that are not indexed yet.
 
 Rows with the terms of an earlier version are reindexed in batches, newest first. Until then a row is found by its old
 terms. Reading and cutting into terms need no lock; then one transaction writes a batch with the range it covers, after
@@ -16,7 +16,7 @@ merge and restores the settings. They are stored in the database, so that any pr
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
@@ -24,7 +24,7 @@ import apsw
 
 from mcp_memory.language.words import TERMS_VERSION
 from mcp_memory.store.sql.word_index import INDEXED, INDEXED_COLUMNS, terms_of_row
-from mcp_memory.store.sqlite.index.rowids import ID_MASK, rowid, span
+from mcp_memory.store.sqlite.index.rowids import ID_BITS, ID_MASK, rowid, span
 from mcp_memory.store.values import Layer
 
 
@@ -56,13 +56,28 @@ def delete(con: apsw.Connection, layer: Layer, space: int, numbers: Sequence[int
 
 
 def with_all(con: apsw.Connection, layer: Layer, space: int, query_terms: Sequence[str]) -> list[int]:
-    """Return the rows of a space that have all of these terms."""
+    """Return the rows of a space that have all of these terms, also those that are not indexed yet."""
     match = " AND ".join(quote_term(term) for term in dict.fromkeys(query_terms) if "\0" not in term)
     rows = con.execute(
         f"SELECT rowid & {ID_MASK} FROM {layer}_terms WHERE {layer}_terms MATCH ? AND rowid BETWEEN ? AND ?",
         (match, *span(space)),
     )
-    return [int(number) for (number,) in rows]
+    new = new_rows(con, layer, space) if layer == "turn" else {}
+    asked = set(query_terms)
+    return [*(int(number) for (number,) in rows), *(number for number, own in new.items() if asked <= own)]
+
+
+def new_rows(con: apsw.Connection, layer: Layer, space: int) -> dict[int, set[str]]:
+    """Return the terms of the rows of a space that are not indexed yet, by their numbers; few rows, as a rule."""
+    rows: dict[int, set[str]] = {}
+    for _, first, last in gaps(con, layer, version=0, space=space):
+        sql = (
+            f"SELECT id, {INDEXED_COLUMNS[layer]} FROM {layer} WHERE space = ? AND id BETWEEN ? AND ?"
+            f" AND {INDEXED[layer]} AND space << {ID_BITS} | id NOT IN (SELECT id FROM {layer}_terms_docsize)"
+        )
+        for number, *row in con.execute(sql, (space, first, last)):
+            rows[number] = set(terms_of_row(layer, *row))
+    return rows
 
 
 def cover(con: apsw.Connection, layer: Layer, space: int, first: int, last: int) -> None:
@@ -95,23 +110,26 @@ def cover(con: apsw.Connection, layer: Layer, space: int, first: int, last: int)
     )
 
 
-def gaps(con: apsw.Connection, layer: Layer) -> Iterator[tuple[int, int, int]]:
+def gaps(
+    con: apsw.Connection, layer: Layer, *, version: int = TERMS_VERSION, space: int | None = None
+) -> Iterator[tuple[int, int, int]]:
     """Yield (space, first row, last row) of each stretch without terms of this or a later version, newest first."""
+    of_space = "" if space is None else f"AND n.space = {space:d}"
     rows: Any = con.execute(
         "SELECT n.space, n.last, r.first, r.last FROM number n LEFT JOIN term_range r ON r.space = n.space"
-        " AND r.layer = n.kind AND r.version >= ? WHERE n.kind = ? ORDER BY n.space, r.last DESC, r.first",
-        (TERMS_VERSION, layer),
+        f" AND r.layer = n.kind AND r.version >= ? WHERE n.kind = ? {of_space} ORDER BY n.space, r.last DESC, r.first",
+        (version, layer),
     ).fetchall()
-    for (space, newest), ranges in groupby(rows, key=lambda row: row[:2]):
+    for (number, newest), ranges in groupby(rows, key=lambda row: row[:2]):
         after: int = newest + 1
         for _, _, first, last in ranges:
             if first is None:
                 continue
             if last + 1 < after:
-                yield space, last + 1, after - 1
+                yield number, last + 1, after - 1
             after = min(after, first)
         if after > 1:
-            yield space, 1, after - 1
+            yield number, 1, after - 1
 
 
 def _holds_any(con: apsw.Connection, layer: Layer, space: int, first: int, last: int) -> bool:
@@ -119,12 +137,13 @@ def _holds_any(con: apsw.Connection, layer: Layer, space: int, first: int, last:
     return con.execute(sql, (space, first, last)).get is not None
 
 
-# --- reindexing after a change of version -----------------------------------------------------------
+# --- rows that are indexed later --------------------------------------------------------------------
 
 
 _LAYERS: tuple[Layer, ...] = ("atom", "turn")
 _COUNTED = 1_000
 _CHARACTERS = 25_000  # of text in a batch: some 15 ms to write
+_NEW_ROWS, _NEW_CHARACTERS = 1_000, 250_000  # in a batch of new turns, which have to be found at once
 _PAGES = 64  # merged at a time: some 20 ms
 _MERGING = {"automerge": (0, 4), "crisismerge": (64, 16)}
 """Settings of FTS5 while rows are reindexed, and at other times (its defaults)."""
@@ -132,9 +151,9 @@ _MERGING = {"automerge": (0, 4), "crisismerge": (64, 16)}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReindexBatch:
-    """The newest rows of a space that have to be reindexed, as (number, *`INDEXED_COLUMNS`).
+    """The newest rows of a space that have to be indexed, as (number, *`INDEXED_COLUMNS`), newest first.
 
-    No other row from `first` to `last` has to be reindexed.
+    No other row from `first` to `last` has to be indexed. If they `are_new`, none has terms yet.
     """
 
     layer: Layer
@@ -142,6 +161,7 @@ class ReindexBatch:
     first: int
     last: int
     rows: Sequence[tuple[int, str, str | None]]
+    are_new: bool = False
 
 
 def stale_terms(con: apsw.Connection) -> int:
@@ -160,21 +180,42 @@ def stale_terms(con: apsw.Connection) -> int:
 def next_batch(con: apsw.Connection, *, limit: int) -> ReindexBatch | None:
     """Return the next rows to reindex; None if all have the terms of this version."""
     for layer in _LAYERS:
-        for space, first, last in gaps(con, layer):
-            rows: list[tuple[int, str, str | None]] = []
-            size = 0
-            for number, text, name in con.execute(
-                f"SELECT id, {INDEXED_COLUMNS[layer]} FROM {layer} WHERE space = ? AND id BETWEEN ? AND ?"
-                f" AND {INDEXED[layer]} ORDER BY id DESC LIMIT ?",
-                (space, first, last, limit),
-            ):
-                rows.append((number, text, name))
-                size += len(text)
-                if size >= _CHARACTERS:
-                    break
-            whole = len(rows) < limit and size < _CHARACTERS
-            return ReindexBatch(layer=layer, space=space, first=first if whole else rows[-1][0], last=last, rows=rows)
+        for gap in gaps(con, layer):
+            return _batch(con, layer, *gap, limit=limit, characters=_CHARACTERS)
     return None
+
+
+def new_batch(con: apsw.Connection, space: str, *, limit: int = _NEW_ROWS) -> ReindexBatch | None:
+    """Return the next turns of a space that have no terms yet; None if all have some."""
+    number = con.execute("SELECT id FROM space WHERE name = ?", (space,)).get
+    for gap in gaps(con, "turn", version=0, space=number) if number else ():
+        batch = _batch(con, "turn", *gap, limit=limit, characters=_NEW_CHARACTERS)
+        if not (batch.rows and _has_terms(con, "turn", number, batch.rows[0][0])):  # else of an older program
+            return replace(batch, are_new=True)
+    return None
+
+
+def _has_terms(con: apsw.Connection, layer: Layer, space: int, number: int) -> bool:
+    return con.execute(f"SELECT 1 FROM {layer}_terms_docsize WHERE id = ?", (rowid(space, number),)).get is not None
+
+
+def _batch(
+    con: apsw.Connection, layer: Layer, space: int, first: int, last: int, *, limit: int, characters: int
+) -> ReindexBatch:
+    """Return the newest rows of a gap, about so many characters."""
+    rows: list[tuple[int, str, str | None]] = []
+    size = 0
+    for number, text, name in con.execute(
+        f"SELECT id, {INDEXED_COLUMNS[layer]} FROM {layer} WHERE space = ? AND id BETWEEN ? AND ?"
+        f" AND {INDEXED[layer]} ORDER BY id DESC LIMIT ?",
+        (space, first, last, limit),
+    ):
+        rows.append((number, text, name))
+        size += len(text)
+        if size >= characters:
+            break
+    is_whole = len(rows) < limit and size < characters
+    return ReindexBatch(layer=layer, space=space, first=first if is_whole else rows[-1][0], last=last, rows=rows)
 
 
 def terms_of_batch(batch: ReindexBatch) -> list[list[str]]:
@@ -192,9 +233,9 @@ def commit_batch(con: apsw.Connection, batch: ReindexBatch, new_terms: Sequence[
     live = {number for (number,) in con.execute(sql, (space, batch.first, batch.last))}
     if live - {number for number, *_ in batch.rows}:
         return
-    if not _is_quiet(con, layer):
+    if not batch.are_new and not _is_quiet(con, layer):
         _set(con, layer, {name: value for name, (value, _) in _MERGING.items()})
-    rows = [(number, new) for (number, *_), new in zip(batch.rows, new_terms, strict=True) if number in live]
+    rows = [(number, new) for (number, *_), new in zip(batch.rows, new_terms, strict=True) if number in live][::-1]
     delete(con, layer, space, [number for number, _ in rows])
     insert(con, layer, space, rows)
     cover(con, layer, space, batch.first, batch.last)
