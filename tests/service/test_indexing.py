@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import signal
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
+import anyio.to_thread
 import apsw
 import pytest
 
@@ -18,6 +21,7 @@ from mcp_memory.models.embed.factory import make_embedder
 from mcp_memory.service import indexing
 from mcp_memory.service.indexing import IndexState
 from mcp_memory.service.memory import Memory, open_memory
+from mcp_memory.store.sql import word_index
 from mcp_memory.testing import HashEmbedder
 from tests.durability.faults import failing_disk
 
@@ -50,6 +54,17 @@ async def until(memory: Memory, wanted: Callable[[IndexState], bool]) -> IndexSt
             await anyio.sleep(0.01)
 
 
+async def unindexed_turns(memory: Memory) -> int:
+    return (await memory.status())["embedding"]["terms_waiting"]
+
+
+@pytest.fixture
+def paused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the background wait for a pause that does not come."""
+    monkeypatch.setattr(indexing, "_PAUSE_S", 60.0)
+    monkeypatch.setattr(indexing, "_LONGEST_S", 60.0)
+
+
 async def test_a_model_far_away_follows_in_the_background(home: Path) -> None:
     far = HashEmbedder("far/64", local=False)
     async with open_memory(home=home, embedder=far) as memory:
@@ -60,11 +75,8 @@ async def test_a_model_far_away_follows_in_the_background(home: Path) -> None:
         assert list(hit.found_by) == ["words", "context", "meaning"]
 
 
-async def test_turns_are_embedded_together_once_calls_pause_or_a_search_wants_them(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(indexing, "_PAUSE_S", 60.0)
-    monkeypatch.setattr(indexing, "_LONGEST_S", 60.0)
+@pytest.mark.usefixtures("paused")
+async def test_turns_are_embedded_together_once_calls_pause_or_a_search_wants_them(home: Path) -> None:
     embedder = HashEmbedder()
     async with open_memory(home=home, embedder=embedder) as memory:
         for turn in TURNS:
@@ -73,6 +85,89 @@ async def test_turns_are_embedded_together_once_calls_pause_or_a_search_wants_th
         (hit, *_) = (await memory.conversation_search("remark 3 on kettles")).hits
         assert "meaning" in hit.found_by
         assert [len(texts) for texts in embedder.calls] == [10, 1]
+
+
+@pytest.mark.files
+@pytest.mark.usefixtures("paused")
+async def test_a_recorded_turn_is_found_by_its_words_at_once_in_every_process(home: Path) -> None:
+    async with open_memory(home=home, embedder="none") as memory, open_memory(home=home, embedder="none") as other:
+        await memory.record_turns(TURNS, session="s")
+        assert await unindexed_turns(memory) == 10
+        for searching in (other, memory):
+            (hit, *_) = (await searching.conversation_search("remark 3", role="user")).hits
+            assert hit.turn.content == "remark 3 on kettles"
+        assert await unindexed_turns(memory) == 0
+        (hit, *_) = (await other.conversation_search("remark 3")).hits
+        assert hit.turn.content == "remark 3 on kettles"
+
+
+@pytest.mark.files
+@pytest.mark.usefixtures("paused")
+async def test_forgetting_by_words_reaches_turns_that_are_not_indexed_yet(home: Path) -> None:
+    async with open_memory(home=home, embedder="none") as memory:
+        await memory.record_turns(TURNS, session="s")
+        found = await memory.forget(query="remark 3")
+        assert (found.dry_run, found.ids) == (True, ["t4"])
+        await memory.forget(found.ids)
+        assert "t4" not in [hit.turn.id for hit in (await memory.conversation_search("remark 3")).hits]
+        assert await memory.problems() == []
+
+
+@pytest.mark.files
+@pytest.mark.usefixtures("paused")
+async def test_very_many_new_turns_are_indexed_by_the_call_that_records_them(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexing, "_MOST_NEW", 15)
+    async with open_memory(home=home, embedder="none") as memory:
+        await memory.record_turns(TURNS, session="s")
+        await memory.record_turns(TURNS, session="t")
+        assert await unindexed_turns(memory) == 0
+
+
+@pytest.mark.files
+async def test_turns_of_a_killed_process_are_found_and_indexed_by_the_next(home: Path) -> None:
+    program = (
+        "import anyio, os, signal, sys\n"
+        "from mcp_memory.core.types import NewTurn\n"
+        "from mcp_memory.service.memory import open_memory\n"
+        "async def main():\n"
+        "    async with open_memory(home=sys.argv[1], embedder='none') as memory:\n"
+        "        await memory.record_turns([NewTurn(role='user', content='the kettle is blue')], session='s')\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+        "anyio.run(main)\n"
+    )
+    killed = await anyio.run_process([sys.executable, "-c", program, str(home)], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    async with open_memory(home=home, embedder="none") as memory:
+        assert [hit.turn.id for hit in (await memory.conversation_search("blue kettle")).hits] == ["t1"]
+        await until(memory, lambda state: state.terms_waiting == 0)
+        assert await memory.problems() == []
+
+
+async def test_the_background_works_when_no_call_is_served(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(indexing, "_PAUSE_S", 0.0)
+    order: list[str] = []
+    worked = threading.Event()
+
+    def step(*_: object) -> bool:
+        order.append("step")
+        worked.set()
+        return False
+
+    async with open_memory(home=home, embedder="none") as memory:
+        await memory.record_turns(TURNS, session="s")
+        part = memory._parts.indexing  # pyright: ignore[reportPrivateUsage]
+        await until(memory, lambda state: state.terms_waiting == 0)
+        monkeypatch.setattr(part, "_judge_turns", step)
+        with part.serving():
+            await anyio.to_thread.run_sync(
+                lambda: memory._parts.store.write(memory.space, word_index.make_due)  # pyright: ignore[reportPrivateUsage]
+            )
+            part.stored()
+            order.append("served")
+        assert await anyio.to_thread.run_sync(worked.wait, 20)
+    assert order[:2] == ["served", "step"]
 
 
 async def test_a_search_does_not_wait_for_a_long_history_to_be_embedded(
