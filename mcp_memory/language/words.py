@@ -216,6 +216,8 @@ _FINAL = str.maketrans("ךםןףץ", "כמנפצ")
 def forms(word: str, languages: tuple[str, ...]) -> tuple[str, ...]:
     """Return the distinct forms of a word of letters, those by its script first; never empty."""
     low = word.casefold()
+    if low.isascii() and not languages:
+        return (_stem("english", low) or low,)
     distinct = dict.fromkeys(_by_script(low))
     for language in languages:
         distinct.update(dict.fromkeys(_by_language(word, low, language, loose=len(languages) > _SURE_STEMS)))
@@ -406,10 +408,10 @@ def _token_terms(token: str, languages: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(dense_terms(token))
     else:
         is_word = _PATTERNS["WORD"].fullmatch(token) is not None
-    if (pieces := _PATTERNS["APART"].split(token))[1:]:
-        return tuple(chain.from_iterable(_token_terms(piece, languages) for piece in pieces if piece))
     if is_word and len(token) <= _MAX_TERM:
         return forms(token, languages)  # nearly every word
+    if (pieces := _PATTERNS["APART"].split(token))[1:]:
+        return tuple(chain.from_iterable(_token_terms(piece, languages) for piece in pieces if piece))
     if "'" in token:
         if _PATTERNS["CONTRACTED"].fullmatch(token):
             return (token.lower().replace("'", ""),)
