@@ -313,8 +313,7 @@ def fields_of(kind: type, row: Sequence[Any]) -> dict[str, Any]:
 def _read_plan(kind: type) -> tuple[Sequence[str], Sequence[tuple[str, Form]]]:
     """Return the fields of the columns to read, and those of them whose values are converted."""
     read = _read_columns(kind)
-    plain = (_PLAIN, _SESSION)
-    return [column.field for column in read], [(column.field, column.form) for column in read if column.form not in plain]
+    return [column.field for column in read], [(column.field, column.form) for column in read if column.form != _PLAIN]
 
 
 def read(tx: HomeTransaction, kind: type, which: str, *values: Value) -> Iterator[dict[str, Any]]:
