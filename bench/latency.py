@@ -4,9 +4,9 @@ Everything is measured on an invented conversation of N turns (`bench.corpus`), 
 
 * `start`: from spawn to the answer of `initialize` over stdio, for the first client of a home and for a second one,
   and from there to the answer of `tools/list`; floor: a bare SDK server, started alternately with it.
-* `capture`: turns per second through `Memory.record_turns` in batches of 50 and one by one, indexed by words and
-  flushed to disk, and until the background has embedded them; floor: the same rows into one bare FTS5 table in WAL
-  mode, with as many commits.
+* `capture`: turns per second through `Memory.record_turns` in batches of 50 and one by one, flushed to disk, until a
+  search has found them by words, and until the background has embedded them; floor: the same rows into one bare FTS5
+  table in WAL mode, with as many commits.
 * `search`: `Memory.conversation_search` (10 hits) over 240 queries of four kinds, query embedding included;
   floors: the query's words joined by OR over that FTS5 table, and a scan of the same vectors with numpy (float32;
   without embedding the query). In addition: the ratio of common to rare words, the vector search alone beside one
@@ -281,6 +281,7 @@ def table(found: dict[str, Any]) -> Iterator[str]:
         f"{capture['floor_turns_per_s']:,} bare FTS5",
         f"last tenth {capture['last_tenth_turns_per_s']:,}",
     )
+    yield _row("  until a search finds them", f"{capture['searched_turns_per_s']:,}", "", "")
     yield _row(
         "  until they are embedded",
         f"{capture['embedded_turns_per_s']:,}",

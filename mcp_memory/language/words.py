@@ -388,7 +388,8 @@ def _tokens(text: str) -> list[str]:
 
 def _terms(tokens: list[str], languages: tuple[str, ...]) -> list[str]:
     if languages not in ((), ("en",)):
-        return [term for token in tokens for term in _token_terms(token, languages)]
+        terms_of = {token: _token_terms(token, languages) for token in set(tokens)}
+        return list(chain.from_iterable(map(terms_of.__getitem__, tokens)))
     if max(tokens, default="") < _DENSE_FROM:
         return list(chain.from_iterable(map(_plain_terms, tokens)))
     # Runs without spaces are whole phrases, hardly ever the same: remembered, they would fill the memory.
