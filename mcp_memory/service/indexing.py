@@ -346,16 +346,20 @@ class Indexing:
         return True
 
     def _work_on(self, space: str) -> timedelta:
-        """Index or judge some turns of a space, index a result of it, embed a batch of its rows or read some turns.
+        """Index the words of new turns of a space; then judge some turns, index a result, embed a batch or read some.
 
         Return the time until the space is due again. If the model fails, raises EmbeddingFailed after reading turns for
         a while.
         """
         stored = self._stored
-        if self._store.index_new_turns(space, limit=_WORDS_A_STEP) or self._judge_turns(space, self._give_way):
-            return timedelta(0)
+        while self._store.index_new_turns(space, limit=_WORDS_A_STEP):
+            if not self._give_way():
+                return timedelta(0)
         with self._progress:
             self._unindexed.pop(space, None)
+        if self._judge_turns(space, self._give_way):
+            return timedelta(0)
+        with self._progress:
             if self._unjudged.get(space, 0) <= stored:
                 self._unjudged.pop(space, None)
             self._progress.notify_all()

@@ -69,39 +69,21 @@ def patterns_in(lines: Sequence[str]) -> list[Pattern]:
             continue
         exact[_key(line, most, forms)].extend(places)
     found: list[Pattern] = []
-    near: dict[tuple[int, str], _Candidates] = defaultdict(_Candidates)
+    near: dict[tuple[int, str], list[Pattern]] = defaultdict(list)
     for key, places in sorted(exact.items(), key=lambda item: -len(item[1])):
         words = key.split(" ")
         candidates = near[len(words), key.lstrip("\0 ").partition(" ")[0]]
-        pattern = candidates.alike(words)
+        need = ALIKE * len(words)
+        pattern = next((p for p in candidates if sum(map(eq, p.words, words)) >= need), None)
         if pattern is None:
             pattern = Pattern(words)
             found.append(pattern)
-            candidates.add(pattern)
+            if len(candidates) < MOST_CANDIDATES:
+                candidates.append(pattern)
         pattern.lines.extend(places)
     for pattern in found:
         pattern.lines.sort()
     return found
-
-
-class _Candidates:
-    """Patterns with the same number of words and the same first word; the commonest, at most `MOST_CANDIDATES`."""
-
-    def __init__(self) -> None:
-        self._patterns: list[Pattern] = []
-        self._words: set[str] = set()
-
-    def add(self, pattern: Pattern) -> None:
-        if len(self._patterns) < MOST_CANDIDATES:
-            self._patterns.append(pattern)
-            self._words.update(pattern.words)
-
-    def alike(self, words: Sequence[str]) -> Pattern | None:
-        """Return the first pattern that has most of the words in their places."""
-        need = ALIKE * len(words)
-        if sum(map(self._words.__contains__, words)) < need:
-            return None
-        return next((pattern for pattern in self._patterns if sum(map(eq, pattern.words, words)) >= need), None)
 
 
 def _key(line: str, most: int, forms: dict[str, str]) -> str:
