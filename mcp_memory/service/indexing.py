@@ -10,9 +10,9 @@ change of model needs no other bookkeeping. Until the configured model has embed
 that can still be queried is searched too, so a change of model never empties an answer.
 
 The background threads of all processes with one model share a queue of spaces (`queues.claim_space`). Each claims the
-space that has been due longest, and indexes or judges some turns of it (`trust.judge_waiting`), indexes one large tool
-result, embeds one batch of its rows or reads the sentences of some turns (`longterm.reader`), and releases it. Rows
-with terms of an earlier version are indexed again, and searched by the old terms until then.
+space that has been due longest, indexes the words of its new turns, then judges some turns (`trust.judge_waiting`),
+indexes one large tool result, embeds one batch of its rows or reads the sentences of some turns (`longterm.reader`),
+and releases it. Rows with terms of an earlier version are indexed again, and searched by the old terms until then.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class IndexState:
     total: int
     error: str | None
     terms_waiting: int = 0
-    """Approximate number of rows with terms of an earlier version."""
+    """Approximate number of rows that are not indexed by their words yet, or by terms of an earlier version."""
     refs_waiting: int = 0
     """Number of tool results whose lines are not indexed yet, or by terms of an earlier version."""
 

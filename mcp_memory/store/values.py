@@ -720,7 +720,7 @@ class IndexProgress:
     vectors: Sequence[VectorIndex]
     """Every model with vectors, most complete first."""
     stale_terms: int
-    """Approximate number of rows with terms of an earlier version of `words.index_terms`; searches still find them."""
+    """Approximate number of rows without terms, or with those of an earlier `TERMS_VERSION`; searches find them all."""
     unindexed_refs: int
     """Tool results that are not fully indexed, or with terms of an earlier version."""
 

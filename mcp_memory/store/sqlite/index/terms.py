@@ -143,7 +143,7 @@ def _holds_any(con: apsw.Connection, layer: Layer, space: int, first: int, last:
 _LAYERS: tuple[Layer, ...] = ("atom", "turn")
 _COUNTED = 1_000
 _CHARACTERS = 25_000  # of text in a batch: some 15 ms to write
-_NEW_ROWS, _NEW_CHARACTERS = 1_000, 250_000  # in a batch of new turns, which have to be found at once
+_NEW_CHARACTERS = 250_000  # of new turns in a batch: searches are quicker without any
 _PAGES = 64  # merged at a time: some 20 ms
 _MERGING = {"automerge": (0, 4), "crisismerge": (64, 16)}
 """Settings of FTS5 while rows are reindexed, and at other times (its defaults)."""
@@ -185,18 +185,15 @@ def next_batch(con: apsw.Connection, *, limit: int) -> ReindexBatch | None:
     return None
 
 
-def new_batch(con: apsw.Connection, space: str, *, limit: int = _NEW_ROWS) -> ReindexBatch | None:
+def new_batch(con: apsw.Connection, space: str, *, limit: int) -> ReindexBatch | None:
     """Return the next turns of a space that have no terms yet; None if all have some."""
     number = con.execute("SELECT id FROM space WHERE name = ?", (space,)).get
     for gap in gaps(con, "turn", version=0, space=number) if number else ():
         batch = _batch(con, "turn", *gap, limit=limit, characters=_NEW_CHARACTERS)
-        if not (batch.rows and _has_terms(con, "turn", number, batch.rows[0][0])):  # else of an older program
+        newest = [rowid(number, row) for row, *_ in batch.rows[:1]]
+        if not newest or con.execute("SELECT 1 FROM turn_terms_docsize WHERE id = ?", newest).get is None:
             return replace(batch, are_new=True)
-    return None
-
-
-def _has_terms(con: apsw.Connection, layer: Layer, space: int, number: int) -> bool:
-    return con.execute(f"SELECT 1 FROM {layer}_terms_docsize WHERE id = ?", (rowid(space, number),)).get is not None
+    return None  # those in other gaps have terms of an older program
 
 
 def _batch(
