@@ -222,14 +222,18 @@ class Indexing:
                 self._progress.wait(left)
         self._step_began = monotonic()
 
-    def _may_continue(self) -> bool:
-        """Give way to writers of other processes, and to calls; return False if the background has to stop."""
-        if not self._waiting:
-            self._stop.wait(_BETWEEN_S)
-        return self._give_way()
+    def _pause(self) -> bool:
+        """Let other processes write; return False if the background has to stop."""
+        return not self._stop.wait(_BETWEEN_S)
+
+    def _pause_and_give_way(self) -> bool:
+        return self._pause() and self._give_way()
 
     def _give_way(self) -> bool:
-        """Give way to calls after a step, for a limited time; return False if the background has to stop."""
+        """Give way to calls after a step, for a limited time; return False if the background has to stop.
+
+        Never between a read and the write that follows from it: a call may delete the space meanwhile.
+        """
         self._await_pause(min(_LONGEST_S, _WAIT_A_STEP * (monotonic() - self._step_began)))
         return not self._stop.is_set()
 
@@ -329,7 +333,7 @@ class Indexing:
 
     def _maintain(self) -> None:
         while not self._stop.is_set() and self._store.maintain_indexes(limit=_BATCH):
-            self._may_continue()
+            self._pause_and_give_way()
 
     def _index_next(self) -> bool:
         """Do some work on the space that has been due longest. Return False if none is due."""
@@ -357,14 +361,14 @@ class Indexing:
                 return timedelta(0)
         with self._progress:
             self._unindexed.pop(space, None)
-        if self._judge_turns(space, self._give_way):
+        if self._judge_turns(space, lambda: not self._stop.is_set()):
             return timedelta(0)
         with self._progress:
             if self._unjudged.get(space, 0) <= stored:
                 self._unjudged.pop(space, None)
             self._progress.notify_all()
         try:
-            has_more, again = self._index_result(space, self._may_continue), _AGAIN
+            has_more, again = self._index_result(space, self._pause_and_give_way), _AGAIN
             self._results_error = None
             if has_more:
                 return timedelta(0)
@@ -376,11 +380,11 @@ class Indexing:
             has_embedded = self._embed(space)
         except EmbeddingFailed:  # the reader needs no vectors, so it does not wait for the model
             until = monotonic() + _READING_S
-            while self._read_turns(space, self._may_continue):
+            while self._read_turns(space, self._pause):
                 if monotonic() > until:
                     break
             raise
-        return timedelta(0) if has_embedded or self._read_turns(space, self._may_continue) else again
+        return timedelta(0) if has_embedded or self._read_turns(space, self._pause) else again
 
     def _embed(self, space: str) -> bool:
         """Embed a batch of rows without vectors; return whether there were any."""
