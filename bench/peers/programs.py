@@ -73,7 +73,7 @@ class Ours(Program):
         return text_of(wire.call("conversation_search", {"query": query, "limit": HITS, "neighbours": 0}))
 
     def hits(self, answer: str) -> str:
-        said = "\n".join(re.findall("^> (.*)", answer, re.MULTILINE)[:HITS])
+        said = "\n".join(re.findall(r"^\* .*?> (.*)", answer, re.MULTILINE)[:HITS])
         return re.sub(r" \[[^\]]*\]", "", said)  # the dates that it puts beside days and months
 
 

@@ -48,7 +48,7 @@ from mcp_memory.suspicion.flags import flags
 BUDGETS: dict[Detail, int] = {"concise": 2_500, "detailed": 6_000}
 _BYTES_A_TOKEN = 3
 _WHOLE = 1 << 30
-_WIDTHS: dict[Detail, tuple[int, ...]] = {  # characters of a hit, a third of it for a neighbour
+_WIDTHS: dict[Detail, tuple[int, ...]] = {  # characters of a hit, a quarter of it for a neighbour
     "concise": (320, 220, 150, 100, 60, 24),
     "detailed": (_WHOLE, 6_000, 4_000, 2_600, 1_700, 1_100, 700, 450, 300, 200, 120, 60, 24),
 }
@@ -221,7 +221,7 @@ class _Excerpts:
                 self._newer.update(row.newer)
         return Passage(
             session=(rows[0].turn if isinstance(rows[0], TurnHit) else rows[0]).session,
-            turns=[self._hit(row, width) if isinstance(row, TurnHit) else self._turn(row, width // 3) for row in rows],
+            turns=[self._hit(row, width) if isinstance(row, TurnHit) else self._turn(row, width // 4) for row in rows],
         )
 
     def atom(self, hit: AtomHit, width: int) -> ShownAtom:
