@@ -385,9 +385,9 @@ def _where_whole(passages: Sequence[Passage]) -> list[str]:
     if not cut:
         return []
     if not _have_details(cut[0]):
-        return ["… is left out: detail='detailed' shows more, and the sessions."]
+        return ["… marks what is left out; detail='detailed' shows more and names the sessions."]
     place = f"memory://session/{encoded(cut[0].session, safe='')}"
-    return [f"… is left out: limit=1 and a large budget_tokens show all, or {place}"]
+    return [f"… marks what is left out; limit=1 and a large budget_tokens show all, or {place}"]
 
 
 def _results(results: Sequence[ShownResult]) -> list[str]:

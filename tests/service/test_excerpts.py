@@ -181,7 +181,7 @@ def test_a_long_turn_is_cut_around_what_matched_and_a_line_says_how_to_see_more(
     (excerpt,) = shown.passages[0].turns
     assert "the kettle leaks" in excerpt.content
     assert (excerpt.content[0], excerpt.content[-1], len(content) - excerpt.hidden <= 320) == ("…", "…", True)
-    assert render(shown).endswith("\n\n… is left out: detail='detailed' shows more, and the sessions.")
+    assert render(shown).endswith("\n\n… marks what is left out; detail='detailed' shows more and names the sessions.")
     assert "or memory://session/s" in render(shown_turns(results, asking(detail="detailed", budget=500)))
 
 
