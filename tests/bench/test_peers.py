@@ -75,7 +75,7 @@ def test_a_server_is_killed_with_the_processes_that_it_has_detached(tmp_path: Pa
     program = (
         "import subprocess, sys, time\n"
         "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'], start_new_session=True)\n"
-        "sys.stdin.readline(); print('{\"id\": 1, \"result\": {}}', flush=True); time.sleep(60)"
+        'sys.stdin.readline(); print(\'{"id": 1, "result": {}}\', flush=True); time.sleep(60)'
     )
     with Wire([sys.executable, "-c", program], home=tmp_path, env={**os.environ, "HOME": str(tmp_path)}) as wire:
         assert wire.request("ping", {}) == {}
