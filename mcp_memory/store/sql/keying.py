@@ -1,6 +1,7 @@
-"""A schema migration: identifiers that earlier versions stored as plain hashes of text become keyed hashes.
+"""Schema migrations of identifiers, the same on every engine.
 
-From a plain hash, a text that is masked or erased could be guessed. The migration is the same on every engine.
+Identifiers that earlier versions stored as plain hashes of text become keyed hashes: from a plain hash, a text that is
+masked or erased could be guessed. And the texts by which equal statements are found become short keys.
 """
 
 from __future__ import annotations
@@ -49,6 +50,15 @@ def key_file_hashes(tx: HomeTransaction) -> None:
                 f"UPDATE {table} SET {changes} WHERE space = ? AND path = ? AND {which}", *hashes, space, path, *values
             )
     tx.run("DELETE FROM message_edit")
+
+
+def shorten_statement_keys(tx: HomeTransaction) -> None:
+    """Replace the folded texts of statements by their keys. Running it again changes only rows of an older program."""
+    rows = tx.all("SELECT space, id, text FROM atom WHERE purged_at IS NULL AND substr(folded, 1, 1) <> 'H'")
+    tx.many(
+        "UPDATE atom SET folded = ? WHERE space = ? AND id = ?",
+        [(digests.statement_key(text), space, id) for space, id, text in rows],
+    )
 
 
 def _key_client_ids(tx: HomeTransaction, key: digests.Key) -> Iterator[tuple[int, str]]:
