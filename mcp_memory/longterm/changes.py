@@ -12,7 +12,6 @@ tests/longterm/changes_pairs.jsonl the model has a precision of 44 % at a recall
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from mcp_memory.language.sentences import is_negative
 from mcp_memory.longterm.change_values import DENSE_FROM, StatedValue, ValueKind, comparable, differ
@@ -86,8 +85,7 @@ def _with_words_of_question(answer: tuple[ValueClause, ...], asked: str) -> Iter
         return
     questions = [clause for clause in first_clauses(asked) if clause.text.rstrip().endswith(("?", "？"))]
     if questions:
-        last = questions[-1]
-        yield replace(first, words=last.words, relations=last.relations, names=first.names | last.names)
+        yield first.answering(questions[-1])
 
 
 # --- two clauses ------------------------------------------------------------------------------------

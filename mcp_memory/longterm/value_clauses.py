@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from itertools import pairwise
 
 from mcp_memory.language import pattern_of, words_of
@@ -30,35 +31,126 @@ READ = 1_500
 _FIRST = 24  # clauses that are compared
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(eq=False)
 class ValueClause:
-    """A clause of a sentence, with its values."""
+    """A clause of a sentence, with its values. What it says besides them is found when it is first asked for.
+
+    `languages` are those of the whole text (`languages_of`).
+    """
 
     text: str
-    values: tuple[StatedValue, ...]
-    former: tuple[StatedValue, ...]
-    """Values that it calls outdated ("not 14", "instead of Tuesday")."""
-    kinds: frozenset[ValueKind]
-    """The kinds of `values`."""
-    names: frozenset[str]
-    """Capitalised words, folded. In languages that capitalise every noun, only those after a preposition."""
-    words: frozenset[str]
-    """Content words, without numbers, names, words of change and words of a relation."""
-    parts: tuple[tuple[frozenset[str], frozenset[str]], ...]
-    """The words of a part and of its whole: "car park of the pool", "the pool's car park"."""
-    people: frozenset[str]
-    """Words such as "sister", folded."""
-    relations: frozenset[str]
-    plain_relations: frozenset[str]
-    """Relations without those that only a word of change names, such as "moved to"."""
-    changed: bool
-    """Whether it or a clause before it in the sentence has a word of change."""
-    is_further: bool
-    """Whether its sentence introduces another thing ("another shelf") or one of several ("the last bus")."""
-    is_of_user: bool
-    """Whether it is in the first person."""
-    is_stated: bool
-    """Whether its sentence states a fact, rather than asking, supposing or wishing."""
+    sentence: str
+    languages: tuple[str, ...]
+
+    @cached_property
+    def _all_values(self) -> list[StatedValue]:
+        return values_in(self.text)
+
+    @cached_property
+    def _until_here(self) -> str:
+        """The sentence up to the end of the clause."""
+        return self.sentence[: self.sentence.find(self.text) + len(self.text)]
+
+    @cached_property
+    def changed(self) -> bool:
+        """Whether it or a clause before it in the sentence has a word of change.
+
+        So it is in "Fiona has swapped a shift, so they come on Sunday", but not in "I slept for eight hours, no longer
+        tired".
+        """
+        return _has_change(self._until_here)
+
+    @cached_property
+    def former(self) -> tuple[StatedValue, ...]:
+        """Values that it calls outdated ("not 14", "instead of Tuesday")."""
+        return tuple(value for value in self._all_values if _is_former(self.text, value, changed=self.changed))
+
+    @cached_property
+    def values(self) -> tuple[StatedValue, ...]:
+        return tuple(value for value in self._all_values if value not in self.former)
+
+    @cached_property
+    def kinds(self) -> frozenset[ValueKind]:
+        """The kinds of `values`."""
+        return frozenset(value.kind for value in self.values)
+
+    @cached_property
+    def _without_values(self) -> str:
+        return _blanked(self.text, [value.at for value in self._all_values])
+
+    @cached_property
+    def _spans_of_names(self) -> list[tuple[int, int]]:
+        return list(_names(self._without_values, self.languages))
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Capitalised words, folded. In languages that capitalise every noun, only those after a preposition."""
+        return frozenset(fold(self.text[start:end]) for start, end in self._spans_of_names).union(
+            fold(value.unit) for value in self._all_values if value.kind == "version"
+        )
+
+    @cached_property
+    def _without_names(self) -> str:
+        """The text without values, names and words of change."""
+        return _phrases("changed").removed_from(_blanked(self._without_values, self._spans_of_names))
+
+    @cached_property
+    def _plain_relations(self) -> dict[str, Phrases]:
+        return _relations_in(self._without_names)
+
+    @cached_property
+    def _overlapping_relations(self) -> dict[str, Phrases]:
+        """Relations that may be words of change too, such as "switched to"."""
+        return _relations_in(self._without_values)
+
+    @cached_property
+    def relations(self) -> frozenset[str]:
+        return frozenset(self._plain_relations | self._overlapping_relations)
+
+    @cached_property
+    def plain_relations(self) -> frozenset[str]:
+        """Relations without those that only a word of change names, such as "moved to"."""
+        return frozenset(self._plain_relations)
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """Content words, without numbers, names, words of change and words of a relation."""
+        bare = _phrases("changed").removed_from(_without(self._plain_relations, self._without_names))
+        bare = _phrases("month").removed_from(_without(self._overlapping_relations, bare))  # "from June" is when
+        return _content(bare)
+
+    @cached_property
+    def parts(self) -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
+        """The words of a part and of its whole: "car park of the pool", "the pool's car park"."""
+        return tuple(_parts(self._without_values))
+
+    @cached_property
+    def people(self) -> frozenset[str]:
+        """Words such as "sister", folded."""
+        words = (*_WORD.findall(self.text), *_dense_words(self.text))
+        return frozenset(fold(word) for word in words if is_person(word))
+
+    @cached_property
+    def is_further(self) -> bool:
+        """Whether its sentence introduces another thing ("another shelf") or one of several ("the last bus")."""
+        return _phrases("further").are_in(_TOPIC_END.split(self._until_here)[-1])
+
+    @cached_property
+    def is_of_user(self) -> bool:
+        """Whether it is in the first person."""
+        return bool(_first_person().search(self.text.lower()))
+
+    @cached_property
+    def is_stated(self) -> bool:
+        """Whether its sentence states a fact, rather than asking, supposing or wishing."""
+        return not _supposes(self.sentence) and not _quotes_values(self.sentence, self.text, self._all_values)
+
+    def answering(self, question: ValueClause) -> ValueClause:
+        """Return this clause, a bare value, with the words of the question that it answers."""
+        answer = copy(self)
+        answer.words, answer.relations = question.words, question.relations
+        answer.names = self.names | question.names
+        return answer
 
 
 @lru_cache(maxsize=4_096)
@@ -66,7 +158,7 @@ def value_clauses(text: str) -> tuple[ValueClause, ...]:
     """Return the clauses of a text, in order."""
     languages = languages_of(_WORD.findall(text)[:60])
     return tuple(
-        _clause(clause, sentence, languages)
+        ValueClause(clause, sentence, languages)
         for sentence in map(str.strip, _sentences(text))
         if sentence
         for clause in _clauses(sentence)
@@ -204,39 +296,6 @@ def _without(relations: Mapping[str, Phrases], text: str) -> str:
     for phrases in relations.values():
         text = phrases.removed_from(text)
     return text
-
-
-def _clause(text: str, sentence: str, languages: tuple[str, ...]) -> ValueClause:
-    values = values_in(text)
-    bare = _blanked(text, [value.at for value in values])
-    # "Fiona has swapped a shift, so they come on Sunday", but not "I slept for eight hours, no longer tired"
-    so_far = sentence[: sentence.find(text) + len(text)]
-    changed = _has_change(so_far)
-    names = list(_names(bare, languages))
-    plain = _phrases("changed").removed_from(_blanked(bare, names))
-    plain_relations, overlapping = _relations_in(plain), _relations_in(bare)  # "switched to" is a change and a relation
-    plain = _without(overlapping, _phrases("changed").removed_from(_without(plain_relations, plain)))
-    plain = _phrases("month").removed_from(plain)  # "from June" is when, not what
-    former = [value for value in values if _is_former(text, value, changed=changed)]
-    current = [value for value in values if value not in former]
-    return ValueClause(
-        text=text,
-        values=tuple(current),
-        former=tuple(former),
-        kinds=frozenset(value.kind for value in current),
-        names=frozenset(fold(text[start:end]) for start, end in names).union(
-            fold(value.unit) for value in values if value.kind == "version"
-        ),
-        words=_content(plain),
-        parts=tuple(_parts(bare)),
-        people=frozenset(fold(word) for word in (*_WORD.findall(text), *_dense_words(text)) if is_person(word)),
-        relations=frozenset(plain_relations | overlapping),
-        plain_relations=frozenset(plain_relations),
-        changed=changed,
-        is_further=_phrases("further").are_in(_TOPIC_END.split(so_far)[-1]),
-        is_of_user=bool(_first_person().search(text.lower())),
-        is_stated=not _supposes(sentence) and not _quotes_values(sentence, text, values),
-    )
 
 
 def _has_change(text: str) -> bool:

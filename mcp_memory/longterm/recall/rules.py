@@ -405,7 +405,9 @@ def _endings(context: SearchContext, rules: Sequence[_Rule], later: Sequence[Tur
             max((chance for chance, surely in of_sentences if surely), default=0.0),
         )
 
-    messages = _encoder_vectors(context, "turn", {turn.id: turn.content for turn in changing}, texts)
+    # The stored vector of a longer message is nearly that of its start: the encoder reads no more of it.
+    starts = {turn.id: turn.content[:_READ] for turn in changing}
+    messages = _encoder_vectors(context, "turn", starts, texts)
     chances = ending_probabilities(_vectors_of_rules(context, rules), messages)
     return [[ending(turn, of_rule) for turn in changing] for of_rule in chances.tolist()]
 

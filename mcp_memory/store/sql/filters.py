@@ -91,7 +91,7 @@ def where(tx: Transaction, layer: Layer, filters: Filters) -> tuple[str, list[Va
             atoms = _atoms_of_scene(tx, filters.scene) if scene_atoms is None else numbers_of(scene_atoms, "a")
             add(f"r.id IN ({marks(atoms)})", *atoms)
         if filters.unheld:
-            add(quarantine_rows.PASSES)
+            add(quarantine_rows.NOT_AMONG_QUARANTINED)
         if filters.as_of is None:
             if filters.ended:
                 add(f"NOT ({REPLACED_SENTENCE}) AND NOT ({ENDING})")
@@ -102,12 +102,12 @@ def where(tx: Transaction, layer: Layer, filters: Filters) -> tuple[str, list[Va
                     add("r.valid_to IS NULL")
                 else:
                     add("(r.valid_to IS NULL OR r.valid_to > ?)", to_ms(filters.at))
-                if filters.kind is filters.entity is filters.scene is filters.label is None:
-                    # Lets SQLite use the index of current atoms, which begins with the kind, instead of a full scan.
-                    add(f"r.kind IN {get_args(Kind)}")
         else:
             moment = to_ms(filters.as_of)
             add("r.valid_from <= ? AND (r.valid_to IS NULL OR r.valid_to > ?)", moment, moment)
+        if filters.kind is filters.entity is filters.scene is filters.label is None:
+            # Lets SQLite read the index `atom_listed`, which begins with the kind, instead of the texts of all atoms.
+            add(f"r.kind IN {get_args(Kind)}")
     return " AND ".join(conditions), values
 
 

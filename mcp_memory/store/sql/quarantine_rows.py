@@ -22,6 +22,11 @@ DOUBTS_OF_ATOM = f"(SELECT h.reasons {_OF_ATOM} AND h.verdict = 'labelled')"
 PASSES = f"NOT EXISTS (SELECT 1 {_QUARANTINED})"
 TURN_PASSES = f"NOT EXISTS (SELECT 1 FROM held h WHERE h.space = r.space AND h.id = 't' || r.id AND {_WAITS})"
 """The conditions that a row `r` of atoms, or of turns, is not quarantined."""
+NOT_AMONG_QUARANTINED = (
+    "r.id NOT IN (SELECT CAST(substr(h.id, 2) AS BIGINT) FROM held h"
+    f" WHERE h.space = :space AND h.id > 'a' AND h.id < 'b' AND {_WAITS})"
+)
+"""The condition `PASSES` for many rows of the space: the quarantined rows are read once, not looked up for each row."""
 
 THERE = (
     "CASE substr({id}, 1, 1) WHEN 't' THEN EXISTS (SELECT 1 FROM turn st WHERE st.space = {space}"

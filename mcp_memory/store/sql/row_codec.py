@@ -301,10 +301,19 @@ def tables(kind: type) -> str:
 
 def fields_of(kind: type, row: Sequence[Any]) -> dict[str, Any]:
     """Return the fields of a row class from a row of its `columns`; fields that are not in the table are missing."""
-    return {
-        field: value if form is _PLAIN else form.empty if value is None else form.field(value)
-        for (field, _, form), value in zip(_read_columns(kind), row, strict=True)
-    }
+    names, converted = _read_plan(kind)
+    fields = dict(zip(names, row, strict=True))
+    for name, form in converted:
+        value = fields[name]
+        fields[name] = form.empty if value is None else form.field(value)
+    return fields
+
+
+@cache
+def _read_plan(kind: type) -> tuple[Sequence[str], Sequence[tuple[str, Form]]]:
+    """Return the fields of the columns to read, and those of them whose values are converted."""
+    read = _read_columns(kind)
+    return [column.field for column in read], [(column.field, column.form) for column in read if column.form != _PLAIN]
 
 
 def read(tx: HomeTransaction, kind: type, which: str, *values: Value) -> Iterator[dict[str, Any]]:

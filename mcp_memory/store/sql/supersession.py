@@ -29,14 +29,14 @@ _VALUE = (
 
 
 REPLACED_SENTENCE = (
-    "r.reader IS NOT NULL AND r.valid_to IS NOT NULL AND r.valid_to = r.valid_from"
+    "r.valid_to IS NOT NULL AND r.valid_to = r.valid_from AND r.reader IS NOT NULL"
     f" AND coalesce(r.closed_because, '') IN ('{READ_BY_A_MODEL}', '{STATED_AGAIN}')"
 )
 """The condition that a row `r` of atoms is a sentence that was replaced or withdrawn (`replaced_sentences`).
 
 A sentence that the user corrected as never true also ended when it began, but for no such reason.
 """
-ENDING = "r.reader IS NULL AND r.superseded_by IS NULL AND r.valid_to IS NOT NULL AND r.valid_to = r.valid_from"
+ENDING = "r.valid_to IS NOT NULL AND r.valid_to = r.valid_from AND r.reader IS NULL AND r.superseded_by IS NULL"
 """The condition that a row `r` of atoms only records that another statement ended (`corrections.ending_of`)."""
 
 

@@ -7,16 +7,17 @@ Columns are read from a covering index, `turn_outline`, without the texts. In me
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from mcp_memory.core.lru import LRU
-from mcp_memory.store.sql.filters import CLIENT
+from mcp_memory.store.sql.filters import CLIENT, where
 from mcp_memory.store.sql.transaction import Transaction, to_ms
 from mcp_memory.store.sqlite.migrations import OUTLINE_ASKS, OUTLINE_SIZE
 from mcp_memory.store.turn_metadata import TurnMetadata
-from mcp_memory.store.values import Filters, Totals
+from mcp_memory.store.values import Filters, Layer, Totals
 
 if TYPE_CHECKING:
     import numpy as np
@@ -90,6 +91,25 @@ class Outlines:
     def _of(self, tx: Transaction) -> _Columns:
         with self._lock:
             return self._known.put(tx.space, _refresh(tx, self._known.get(tx.space)))
+
+
+def passing_rows(tx: Transaction, layer: Layer, filters: Filters, outlines: Outlines) -> NDArray[np.int64]:
+    """Return the row numbers of a layer of a space that pass the filters. In a snapshot, atoms are read once."""
+    import numpy as np
+
+    if layer == "turn":
+        return outlines.passing(tx, filters)
+
+    def read(several: Sequence[Filters]) -> dict[Filters, NDArray[np.int64]]:
+        numbers: dict[Filters, NDArray[np.int64]] = {}
+        for each in several:
+            condition, values = where(tx, layer, each)
+            # As one text: SQLite hands over single numbers at a third of the speed.
+            listed = tx.get(f"SELECT group_concat(r.id, ' ') FROM {layer} r WHERE {condition}", *values)
+            numbers[each] = np.fromstring(listed or "", np.int64, sep=" ")
+        return numbers
+
+    return tx.once(f"passing {layer}", [filters], read)[filters]
 
 
 def _places(columns: _Columns, rows: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -15,7 +15,7 @@ from mcp_memory.store.sql import postings
 from mcp_memory.store.sql.filters import is_plain, where
 from mcp_memory.store.sql.postings import COMMON, CommonTerms
 from mcp_memory.store.sql.transaction import Value
-from mcp_memory.store.sqlite.index.outlines import Outlines
+from mcp_memory.store.sqlite.index.outlines import Outlines, passing_rows
 from mcp_memory.store.sqlite.index.rowids import ID_MASK, rowid, span
 from mcp_memory.store.sqlite.index.terms import quote_term
 from mcp_memory.store.values import Filters, Layer, Posting
@@ -59,8 +59,8 @@ class _FtsRows:
     @cached_property
     def _few(self) -> list[int] | None:
         """The rows that pass, if they are few; otherwise None."""
-        if self._layer == "turn":  # SQLite would read all of a million turns
-            rows = self._outlines.passing(self._tx, self._filters)
+        if self._layer != "chunk":
+            rows = passing_rows(self._tx, self._layer, self._filters, self._outlines)
             return rows.tolist() if len(rows) <= _LISTING else None
         sql = f"SELECT r.id FROM {self._layer} r WHERE {self._condition} LIMIT {_LISTING + 1}"
         few: list[int] = self._tx.column(sql, *self._values)

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from mcp_memory.store.sql import queues
-from mcp_memory.store.sql.filters import is_plain, where
+from mcp_memory.store.sql.filters import is_plain
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, number_of
 from mcp_memory.store.sql.word_index import INDEXED, index_queue
 from mcp_memory.store.sqlite.index import nearest_rows, vector_blocks
-from mcp_memory.store.sqlite.index.outlines import Outlines
+from mcp_memory.store.sqlite.index.outlines import Outlines, passing_rows
 from mcp_memory.store.sqlite.index.rowids import connection_of
 from mcp_memory.store.stored_vectors import EMBEDDED_LAYERS, by_layer, normalise, other_dimensions, quantise
 from mcp_memory.store.values import Filters, Layer, NearestQuery, Scored, VectorIndex, Vectors
@@ -162,11 +162,7 @@ def _allowed_rows(tx: Transaction, layer: Layer, filters: Filters, outlines: Out
         if filters.upto is None or filters.upto >= newest:
             return None
         return np.ones(filters.upto + 1, np.bool_)
-    if layer == "turn":
-        numbers = outlines.passing(tx, filters)
-    else:
-        condition, values = where(tx, layer, filters)
-        numbers = np.array(tx.column(f"SELECT r.id FROM {layer} r WHERE {condition}", *values), np.int64)
+    numbers = passing_rows(tx, layer, filters, outlines)
     allowed = np.zeros(numbers.max(initial=0) + 1, np.bool_)
     allowed[numbers] = True
     return allowed
