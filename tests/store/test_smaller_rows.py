@@ -19,6 +19,8 @@ from mcp_memory.store.postgres.migrations import STEPS
 from mcp_memory.store.postgres.store import open_store as open_postgres
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sql import atom_rows, tombstone_rows, turn_rows
+from mcp_memory.store.sqlite.database import Database
+from mcp_memory.store.sqlite.index import positions
 from mcp_memory.store.sqlite.migrations import SCHEMA
 from mcp_memory.store.sqlite.store import SQLiteStore, open_store
 from mcp_memory.store.values import Filters, NewAtom
@@ -146,6 +148,19 @@ def test_word_indexes_are_replaced_while_they_are_used(old_home: Path) -> None:
     with closing(open_store(old_home)) as store:
         assert (found(store), store.problems()) == (expected, [])
     assert (steps > 4, tables_of_terms(old_home)) == (True, WITHOUT_POSITIONS)
+
+
+def test_two_processes_may_replace_the_same_word_index(old_home: Path) -> None:
+    with closing(open_store(old_home)) as store, closing(Database(old_home)) as other:
+        batches = list[Any]()
+        while (batch := other.read(positions.next_rows)) is not None:
+            batches.append(batch)
+            store.maintain_indexes(limit=9)
+            other.write(positions.add, *batch)
+        for batch in batches:
+            other.write(positions.add, *batch)
+        assert (found(store), store.problems()) == (list(range(1, 451)), [])
+    assert tables_of_terms(old_home) == WITHOUT_POSITIONS
 
 
 def test_words_of_any_characters_are_found_without_positions(embedded: SQLiteStore) -> None:

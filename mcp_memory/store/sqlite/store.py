@@ -187,10 +187,10 @@ class SQLiteStore:
         if left := self._db.read(terms.unsettled_layers):
             self._db.write(terms.settle_segments, left[0])
             return True
-        layer = self._db.read(positions.unfinished_layer)
-        if layer is not None:
-            self._db.write(positions.add, layer, self._db.read(positions.next_rows, layer))
-        return layer is not None
+        following = self._db.read(positions.next_rows)
+        if following is not None:
+            self._db.write(positions.add, *following)
+        return following is not None
 
     # purging
 

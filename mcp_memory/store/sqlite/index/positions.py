@@ -43,13 +43,20 @@ def _create(con: apsw.Connection, table: str) -> None:
     )
 
 
-def unfinished_layer(con: apsw.Connection) -> Layer | None:
-    """Return a layer whose new table is not in place yet."""
-    return next((layer for layer in _LAYERS if con.table_exists("main", f"{layer}_new_terms")), None)
+def next_rows(con: apsw.Connection) -> tuple[Layer, Rows] | None:
+    """Return a layer whose new table is not in place yet, and the next rows that it lacks; None if all are in place."""
+    for layer in _LAYERS:
+        if _is_begun(con, layer):
+            return layer, _missing_rows(con, layer)
+    return None
 
 
-def next_rows(con: apsw.Connection, layer: Layer) -> Rows:
-    """Return the next rows that the new table lacks."""
+def _is_begun(con: apsw.Connection, layer: Layer) -> bool:
+    # Not `table_exists`, which may answer from an earlier snapshot of this connection.
+    return con.execute("SELECT 1 FROM sqlite_schema WHERE name = ?", (f"{layer}_new_terms",)).get is not None
+
+
+def _missing_rows(con: apsw.Connection, layer: Layer) -> Rows:
     beyond = f"d.id > (SELECT coalesce(max(id), 0) FROM {layer}_new_terms_docsize)"
     skipped = f"d.id NOT IN (SELECT id FROM {layer}_new_terms_docsize)"  # forgotten then, and restored
     return _rows(con, layer, beyond) or _rows(con, layer, skipped)
@@ -65,14 +72,19 @@ def _rows(con: apsw.Connection, layer: Layer, which: str) -> Rows:
 
 
 def add(con: apsw.Connection, layer: Layer, rows: Rows) -> None:
-    """Add rows to the new table, except those forgotten meanwhile. If it lacks none, it takes the place of the old."""
+    """Add rows to the new table, except those forgotten meanwhile. If it lacks none, it takes the place of the old.
+
+    Another process may have done the same in the meantime.
+    """
+    if not _is_begun(con, layer):
+        return
     new = f"{layer}_new_terms"
     con.executemany(
         f"INSERT INTO {new} (rowid, terms) SELECT ?1, ?2 WHERE EXISTS (SELECT 1 FROM {layer}_terms_docsize"
         f" WHERE id = ?1) AND NOT EXISTS (SELECT 1 FROM {new}_docsize WHERE id = ?1)",
         rows,
     )
-    if not rows and not next_rows(con, layer):
+    if not rows and not _missing_rows(con, layer):
         con.execute(
             f"DELETE FROM {new} WHERE rowid IN"
             f" (SELECT id FROM {new}_docsize WHERE id NOT IN (SELECT id FROM {layer}_terms_docsize))"
@@ -83,5 +95,5 @@ def add(con: apsw.Connection, layer: Layer, rows: Rows) -> None:
 def start_again(con: apsw.Connection) -> None:
     """Empty the new tables, because they may have words that are to be erased."""
     for layer in _LAYERS:
-        if con.table_exists("main", f"{layer}_new_terms"):
+        if _is_begun(con, layer):
             con.execute(f"INSERT INTO {layer}_new_terms ({layer}_new_terms) VALUES ('delete-all')")
