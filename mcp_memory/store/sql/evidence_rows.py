@@ -32,16 +32,20 @@ def of_atoms(tx: Transaction, atoms: Sequence[int]) -> dict[int, list[Evidence]]
     with an empty quote.
     """
     evidence = defaultdict[int, list[Evidence]](list)
-    for atom, turn, start, end, content in tx.all(
-        "SELECT r.id, e.turn, e.span_start, e.span_end, t.content FROM atom r"
-        " JOIN evidence e ON e.space = r.space AND e.atom = r.id JOIN turn t ON t.space = e.space AND t.id = e.turn"
-        f" WHERE r.space = :space AND r.id IN ({marks(atoms)}) AND t.tombstone IS NULL AND r.purged_at IS NULL"
-        " ORDER BY r.id,"
-        " CASE WHEN e.turn = r.evidence AND e.span_start = r.span_start AND e.span_end = r.span_end THEN 0 ELSE 1 END,"
-        " e.turn, e.span_start",
+    rows = tx.all(  # the spans, and each turn once: many statements may quote one long turn
+        "WITH quoted AS (SELECT r.id, e.turn, e.span_start, e.span_end, CASE WHEN"
+        " e.turn = r.evidence AND e.span_start = r.span_start AND e.span_end = r.span_end THEN 0 ELSE 1 END AS later"
+        " FROM atom r JOIN evidence e ON e.space = r.space AND e.atom = r.id"
+        " JOIN turn t ON t.space = e.space AND t.id = e.turn"
+        f" WHERE r.space = :space AND r.id IN ({marks(atoms)}) AND t.tombstone IS NULL AND r.purged_at IS NULL)"
+        " SELECT id, later, turn, span_start, span_end, NULL FROM quoted UNION ALL"
+        " SELECT NULL, NULL, t.id, NULL, NULL, t.content FROM turn t"
+        " WHERE t.space = :space AND t.id IN (SELECT turn FROM quoted)",
         *atoms,
-    ):
-        evidence[atom].append(Evidence(turn=f"t{turn}", span=(start, end), quote=content[start:end]))
+    )
+    contents = {turn: content for atom, _, turn, _, _, content in rows if atom is None}
+    for atom, _, turn, start, end in sorted(row[:5] for row in rows if row[0] is not None):
+        evidence[atom].append(Evidence(turn=f"t{turn}", span=(start, end), quote=contents[turn][start:end]))
     for atom in atoms:
         if atom not in evidence and (
             row := tx.one("SELECT evidence, span_start, span_end FROM atom WHERE space = :space AND id = ?", atom)
