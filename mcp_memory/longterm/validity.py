@@ -366,15 +366,7 @@ def span_of(moment: datetime, text: str, *, named: bool = False) -> tuple[dateti
     return start, end
 
 
-_MARK = 3  # letters next to a time that only say how precise it is, such as 左右
 _SOME = re.compile(r"(?<=[日号號])(?:前不久|不久前|前[后後]?)")  # else 28日前 may be 28 days ago
-
-
-def is_only_a_time(text: str) -> bool:
-    """Return whether a clause is a time and nothing else."""
-    spans = spans_in(text, datetime.now(UTC))
-    rest = "".join(text[start:stop] for start, stop in _gaps([span.at for span in spans], len(text)))
-    return bool(spans) and sum(map(str.isalpha, rest)) <= _MARK
 
 
 def with_its_date(text: str, said_at: datetime) -> str:

@@ -309,11 +309,6 @@ def badge(text: str, kind: str = "") -> Element:
     return el("span", text, class_=f"badge {kind}".strip())
 
 
-def kind_badge(kind: Kind) -> Element:
-    """Return the label of a kind of statement; its tooltip explains the kind and gives its name in the tools."""
-    return el("span", KIND_NAMES[kind], class_="badge kind", title=KIND_EXPLANATIONS[kind])
-
-
 def review_badge() -> Element:
     """Return the label of a quarantined row."""
     return badge("waits for review", "warn")

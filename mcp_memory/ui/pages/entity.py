@@ -17,7 +17,7 @@ from mcp_memory.core.text import one_line, plural, remove_hidden
 from mcp_memory.core.types import Atom, Conversations, Fact, MemoryMap, StatementPage
 from mcp_memory.language.words import fold
 from mcp_memory.longterm.names import USER
-from mcp_memory.longterm.validity import planned_day
+from mcp_memory.longterm.validity import coming_day
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, el
@@ -146,10 +146,8 @@ async def _planned(view: View, atoms: Sequence[Atom], messages: Sequence[str]) -
     made = (atom for several in based.values() for atom in several)
     open_ones = (atom for atom in made if atom.valid_to is None and not atom.held and atom.label != "promise")
     known = {atom.id: atom for atom in (*atoms, *open_ones)}.values()
-    # a birthday, which is a statement about a person, is planned too
-    events = [replace(atom, kind="episodic") for atom in known]
-    spans = await anyio.to_thread.run_sync(lambda: list(map(planned_day, events)))
-    coming = [(day_of(span.start), atom) for atom, span in zip(known, spans, strict=True) if span and span.end > now]
+    days = await anyio.to_thread.run_sync(lambda: [coming_day(atom, now) for atom in known])
+    coming = [(day_of(day.start), atom) for atom, day in zip(known, days, strict=True) if day]
     return sorted(coming, key=lambda entry: (entry[0], int(entry[1].id[1:])))[:_PLANS]
 
 
