@@ -17,6 +17,9 @@ _KEYED_FILES = (("imported", "imported files", ("sha256",), 64), ("followed", "f
 """Tables with hashes of files: the purpose of their secret, the columns, and the number of hex digits."""
 
 
+_STATEMENTS = 10_000  # read at a time
+
+
 def key_identifiers(tx: HomeTransaction) -> set[tuple[int, str]]:
     """Replace plain hashes in client ids of turns and in ids of purged results by keyed hashes.
 
@@ -54,11 +57,17 @@ def key_file_hashes(tx: HomeTransaction) -> None:
 
 def shorten_statement_keys(tx: HomeTransaction) -> None:
     """Replace the folded texts of statements by their keys. Running it again changes only rows of an older program."""
-    rows = tx.all("SELECT space, id, text FROM atom WHERE purged_at IS NULL AND substr(folded, 1, 1) <> 'H'")
-    tx.many(
-        "UPDATE atom SET folded = ? WHERE space = ? AND id = ?",
-        [(digests.statement_key(text), space, id) for space, id, text in rows],
-    )
+    after = 0, 0
+    while rows := tx.all(
+        "SELECT space, id, text FROM atom WHERE purged_at IS NULL AND substr(folded, 1, 1) <> 'H'"
+        " AND (space, id) > (?, ?) ORDER BY space, id LIMIT ?",
+        *(*after, _STATEMENTS),
+    ):
+        tx.many(
+            "UPDATE atom SET folded = ? WHERE space = ? AND id = ?",
+            [(digests.statement_key(text), space, id) for space, id, text in rows],
+        )
+        after = rows[-1][:2]
 
 
 def _key_client_ids(tx: HomeTransaction, key: digests.Key) -> Iterator[tuple[int, str]]:
