@@ -19,7 +19,8 @@ Everything is measured on an invented conversation of N turns (`bench.corpus`), 
 * `server`: the real server over stdio with the SDK's client: resident memory of all its processes at rest (three
   seconds after the start, with the store open) and after 100 searches, for one client and for four; round trips, and
   the first of them, which loads the model; floor: the bare server.
-* `disk`: bytes of the home by kind; floor: the text itself, and the bare FTS5 table.
+* `disk`: bytes of the home by kind, and for a turn: its row, journal line, words and vector with their indexes, and
+  the rest (statements and their indexes); floor: the text itself, and the bare FTS5 table.
 
 The folder of --home is kept and used again by the next run with the same N; without it, a temporary folder is used.
 Single figures are medians. Other work on the machine changes all of them: compare them with their floor.
@@ -255,6 +256,10 @@ def _write_flushed(path: Path, text: str) -> None:
     beside.replace(path)
 
 
+_KEY = "sqlite_autoindex_"
+"""The beginning of the names of the indexes of keys."""
+
+
 def _disk(bed: Bed, text_bytes: int) -> dict[str, Any]:
     kinds: dict[str, int] = {}
     for path in bed.home.rglob("*"):
@@ -262,9 +267,16 @@ def _disk(bed: Bed, text_bytes: int) -> dict[str, Any]:
             inside = path.relative_to(bed.home).parts
             kind = inside[2] if len(inside) > 3 else path.name  # spaces/<space>/<kind>/…
             kinds[kind] = kinds.get(kind, 0) + path.stat().st_size
+    con = apsw.Connection(str(bed.home / "memory.db"), flags=apsw.SQLITE_OPEN_READONLY)
+    of_turns: int = con.execute("SELECT sum(pgsize) FROM dbstat WHERE replace(name, ?, '') GLOB 'turn*'", (_KEY,)).get
+    turns: int = con.execute("SELECT count(*) FROM turn").get
+    con.close()
+    total = sum(kinds.values())
+    alone = of_turns + kinds.get("conversations", 0)
     return {
+        "a_turn": {"alone": round(alone / turns), "rest": round((total - alone) / turns)},
         "bytes": dict(sorted(kinds.items(), key=lambda item: -item[1])),
-        "total": sum(kinds.values()),
+        "total": total,
         "text": text_bytes,
         "fts5": bed.floor.stat().st_size,
     }
@@ -358,6 +370,7 @@ def table(found: dict[str, Any]) -> Iterator[str]:
         f"{_megabytes(disk['fts5'] / MIB)} bare FTS5",
         f"text alone {_megabytes(disk['text'] / MIB)}",
     )
+    yield _row("  a turn, bytes", f"{disk['a_turn']['alone']:,}", "", f"and {disk['a_turn']['rest']:,} for statements")
     for kind, size in list(disk["bytes"].items())[:6]:
         yield _row(f"  {kind}", _megabytes(size / MIB), "", "")
 

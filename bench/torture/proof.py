@@ -106,7 +106,9 @@ async def _indexed(memory: Memory) -> bool:
 
 
 _QUOTED = """
-    SELECT e.quote FROM evidence e JOIN atom a ON a.space = e.space AND a.id = e.atom WHERE a.reader IS NULL
+    SELECT substr(t.content, e.span_start + 1, e.span_end - e.span_start) FROM evidence e
+    JOIN turn t ON t.space = e.space AND t.id = e.turn
+    JOIN atom a ON a.space = e.space AND a.id = e.atom WHERE a.reader IS NULL
 """
 """Quotes of statements by a model; sentences that were extracted without one are replaced by such statements."""
 

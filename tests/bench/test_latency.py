@@ -34,6 +34,7 @@ def test_every_figure_has_its_floor_beside_it(tmp_path: Path, monkeypatch: pytes
     assert set(first["start"]["heavy"]) & {"litellm", "model2vec", "numpy", "tiktoken"} == set()
     assert set(HEAVY) >= set(first["start"]["heavy"])
     assert set(first["disk"]["bytes"]) >= {"memory.db", "conversations"}
+    assert first["disk"]["a_turn"]["alone"] > first["disk"]["text"] / first["turns"]
     lines = [*table(first)]
     assert lines[0].startswith("120 turns")
 

@@ -136,6 +136,7 @@ def test_servers_that_start_at_once_run_each_step_once(postgres: PostgresServer)
         ("0008-term-segments", 8, 8),
         ("0009-titles", 1, 1),
         ("0010-feedback", 1, 1),
+        ("0011-smaller-rows", 11, 11),
     ]
     postgres.drop_database(url)
 

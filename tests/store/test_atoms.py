@@ -652,7 +652,10 @@ def test_quotes_that_no_longer_stand_in_their_turn_are_told(embedded: EmbeddedSt
         add(embedded, drawn(embedded, text))
     assert embedded.problems() == []
     con = apsw.Connection(str(home / "memory.db"))
-    con.execute("UPDATE evidence SET quote = 'Paint it' WHERE atom = 1; DELETE FROM evidence WHERE atom = 2")
+    con.execute(
+        "UPDATE evidence SET span_end = span_end + 20 WHERE atom = 1;"
+        "UPDATE atom SET span_end = span_end + 20 WHERE id = 1; DELETE FROM evidence WHERE atom = 2"
+    )
     con.close()
     assert [line.partition(". ")[0] for line in embedded.problems()] == [
         "me: Atom a1 quotes words that t1 does not contain",

@@ -121,8 +121,8 @@ def reached(con: Connection) -> dict[str, int]:
     counts: dict[str, int] = {}
     for table in tables(con):
         column = con.execute(
-            "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0 AND attgenerated = ''"
-            " AND attidentity = '' ORDER BY attnum DESC LIMIT 1",
+            "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped"
+            " AND attgenerated = '' AND attidentity = '' ORDER BY attnum DESC LIMIT 1",
             (table,),
         ).fetchall()[0][0]
         for statement in (

@@ -24,7 +24,7 @@ CHANGES = {
     "turn": "position role name content client_id said_at dated learned_at sha256 told",
     "atom": "text folded tombstone",
     "fact": "entity entity_key valid_from valid_to tombstone",
-    "evidence": "span_start span_end quote",
+    "evidence": "span_start span_end",
     "ref": "path tool arguments session timestamp bytes sha256 content_type masked",
     "record": "canvas node tool_call summary result_ref tool_call_id timestamp score tokens_raw tokens_kept ref"
     " summary_by step",

@@ -24,7 +24,7 @@ from mcp_memory.store.postgres import row_security, term_segments
 from mcp_memory.store.postgres.access import enter_as_owner
 from mcp_memory.store.postgres.connection import PostgresConnection
 from mcp_memory.store.postgres.deadlines import lift_deadlines
-from mcp_memory.store.postgres.schema import EVERY, QUOTAS, create_tables, run_statements
+from mcp_memory.store.postgres.schema import EVERY, KEPT_QUOTES, QUOTAS, create_tables, run_statements
 from mcp_memory.store.sql import keying, schema
 from mcp_memory.store.sql.transaction import HomeTransaction
 
@@ -98,6 +98,23 @@ def _add_feedback(con: Connection) -> None:
     con.execute("SELECT keep_to_space('feedback')")
 
 
+def _shorten_rows(con: Connection) -> None:
+    con.execute(KEPT_QUOTES.encode())
+    _shorten_keys(con)
+
+
+def _shorten_keys(con: Connection) -> bool:
+    """Replace the folded texts of statements, and later those that programs of the older version have written since."""
+    enter_as_owner(con)
+    keying.shorten_statement_keys(HomeTransaction(PostgresConnection(con)))
+    return False
+
+
+def _drop_quotes(con: Connection) -> None:
+    run_statements(con, (schema.QUOTES,))
+    con.execute("DROP FUNCTION fill_quote CASCADE; DROP FUNCTION clear_quotes CASCADE")
+
+
 STEPS: list[Step] = [
     Step(name="0001-baseline", expand=create_tables),
     Step(name="0002-keyed-identifiers", expand=_key_identifiers, backfill=_key_late_identifiers),
@@ -114,6 +131,7 @@ STEPS: list[Step] = [
     ),
     Step(name="0009-titles", expand=_list_conversations),
     Step(name="0010-feedback", expand=_add_feedback),
+    Step(name="0011-smaller-rows", expand=_shorten_rows, backfill=_shorten_keys, contract=_drop_quotes),
 ]
 
 _NEW_TABLE = """

@@ -178,6 +178,29 @@ QUOTAS = f"""
         WHEN (OLD.purged_at IS NULL AND NEW.purged_at IS NOT NULL) EXECUTE FUNCTION count_ref();
 """
 
+# Older versions read `evidence.quote`; it is filled and cleared for them until they are refused.
+KEPT_QUOTES = """
+    CREATE FUNCTION fill_quote() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN
+            NEW.quote := coalesce(NEW.quote, (
+                SELECT substr(unescaped(t.content), NEW.span_start::int + 1, (NEW.span_end - NEW.span_start)::int)
+                FROM turn t WHERE t.space = NEW.space AND t.id = NEW.turn
+            ));
+            RETURN NEW;
+        END $$;
+    CREATE TRIGGER quote_filled BEFORE INSERT ON evidence FOR EACH ROW EXECUTE FUNCTION fill_quote();
+    CREATE FUNCTION clear_quotes() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN
+            UPDATE evidence SET quote = ''
+                WHERE space = NEW.space AND CASE TG_TABLE_NAME WHEN 'turn' THEN turn ELSE atom END = NEW.id;
+            RETURN NULL;
+        END $$;
+    CREATE TRIGGER quotes_cleared AFTER UPDATE OF purged_at ON turn FOR EACH ROW
+        WHEN (OLD.purged_at IS NULL AND NEW.purged_at IS NOT NULL) EXECUTE FUNCTION clear_quotes();
+    CREATE TRIGGER quotes_cleared AFTER UPDATE OF purged_at ON atom FOR EACH ROW
+        WHEN (OLD.purged_at IS NULL AND NEW.purged_at IS NOT NULL) EXECUTE FUNCTION clear_quotes();
+"""
+
 _BASELINE = (*schema.BASELINE, *schema.RECALLS, schema.CACHED_TOKENS)
 """The tables of the first schema on PostgreSQL, which is released: changes are separate steps."""
 

@@ -78,9 +78,9 @@ def put(tx: Transaction, atom: NewAtom, *, now: datetime, work: int | None = Non
         if atom.reader is None:
             atom = replace(atom, single_valued=atom.single_valued or supersession.follows_single(tx, atom))
     quotes = evidence_rows.check_quotes(tx, atom.evidence)
-    folded = digests.fold_statement(atom.text)
-    if not quotes and (gone := digests.forgotten_statement(tx, folded, said_at=to_ms(now))):
+    if not quotes and (gone := digests.forgotten_statement(tx, atom.text, said_at=to_ms(now))):
         raise Refused(f"{one_line(atom.text, 60)!r} was forgotten under x{gone} after it was said. Nothing was stored.")
+    folded = digests.statement_key(atom.text)
     same = _same_statement(tx, atom, folded)
     is_reliable = atom.reader is None and bool(quotes or atom.source == "user")
     sentence = same if same is not None and same.is_sentence and is_reliable else None
@@ -217,7 +217,7 @@ def _write_note(
     stored = turn_rows.insert(tx, atom.session, [note], now=now, statement=statement)
     turn_rows.write_journal(tx, stored, now=now)
     tx.touch(f"session:{atom.session}")
-    return number_of(stored[0].id, "t"), 0, len(atom.text), atom.text
+    return number_of(stored[0].id, "t"), 0, len(atom.text)
 
 
 def _insert(
@@ -231,7 +231,7 @@ def _insert(
     now: datetime,
     work: int | None,
 ) -> None:
-    turn, start, end, _ = first
+    turn, start, end = first
     tx.insert(
         "atom",
         **{**row_codec.values_of(atom), "valid_to": superseded.until},

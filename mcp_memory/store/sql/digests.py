@@ -12,6 +12,8 @@ turns of every role.
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import hmac
 from collections.abc import Iterable, Sequence
 
@@ -47,8 +49,8 @@ def add(tx: Transaction, tombstone: int) -> None:
         new_digests.append(_in_session(key, role, content, session))
         new_digests += [] if dated else [_in_session(key, role, content, session, undated=True)]
         new_digests.append(_digest(key, "words", fold_statement(content)))
-    statements = tx.column("SELECT folded FROM atom WHERE space = :space AND tombstone = ?", tombstone)
-    new_digests += [_digest(key, "atom", statement) for statement in statements]
+    statements = tx.column("SELECT text FROM atom WHERE space = :space AND tombstone = ?", tombstone)
+    new_digests += [_digest(key, "atom", fold_statement(statement)) for statement in statements]
     refs = tx.column("SELECT sha256 FROM ref WHERE space = :space AND tombstone = ?", tombstone)
     new_digests += [_digest(key, "ref", sha256) for sha256 in refs]
     tx.many(
@@ -62,6 +64,15 @@ def fold_statement(text: str) -> str:
     return " ".join(fold(text).split()).rstrip(".!。！")
 
 
+def statement_key(text: str) -> str:
+    """Return the short form of a statement's text that is stored to find equal statements: a hash of the folded text.
+
+    It begins with an upper-case letter, unlike the folded texts that earlier versions stored.
+    """
+    digest = hashlib.sha256(fold_statement(text).encode("utf-8", "surrogatepass")).digest()
+    return f"H{base64.urlsafe_b64encode(digest[:12]).decode()}"
+
+
 def of_row(tx: Transaction, id: str) -> list[bytes] | None:
     """Return the digests of a row, or None if it does not exist, is forgotten or is a note."""
     key = key_of(tx)
@@ -69,7 +80,7 @@ def of_row(tx: Transaction, id: str) -> list[bytes] | None:
         case "t":
             sql = "SELECT role, content, CASE WHEN dated THEN said_at END FROM turn WHERE role <> 'note'"
         case "a":
-            sql = "SELECT folded FROM atom WHERE 1 = 1"
+            sql = "SELECT text FROM atom WHERE 1 = 1"
         case _:
             sql = "SELECT sha256 FROM ref WHERE 1 = 1"
     row = tx.one(
@@ -77,7 +88,13 @@ def of_row(tx: Transaction, id: str) -> list[bytes] | None:
     )
     if row is None:
         return None
-    return _of_turn(key, *row) if id[0] == "t" else [_digest(key, "atom" if id[0] == "a" else "ref", *row)]
+    match id[0]:
+        case "t":
+            return _of_turn(key, *row)
+        case "a":
+            return [_digest(key, "atom", fold_statement(row[0]))]
+        case _:
+            return [of_result(key, row[0])]
 
 
 def of_words(key: Key, text: str) -> list[bytes]:
@@ -109,21 +126,17 @@ def forgotten_turns(tx: Transaction, session: str, turns: Sequence[NewTurn]) -> 
 
 
 def forgotten_statement(tx: Transaction, text: str, *, said_at: int) -> int | None:
-    """Return the number of the tombstone under which a statement was forgotten at or after `said_at`, or None.
-
-    `text` is the statement in the form that `fold_statement` returns.
-    """
-    row = _find_tombstone(tx, _digest(key_of(tx), "atom", text)) if _any(tx) else None
+    """Return the number of the tombstone under which a statement was forgotten at or after `said_at`, or None."""
+    row = _find_tombstone(tx, _digest(key_of(tx), "atom", fold_statement(text))) if _any(tx) else None
     return row[0] if row is not None and said_at <= row[1] else None
 
 
-def was_forgotten(tx: Transaction, text: str, quotes: Sequence[tuple[int, int, int, str]]) -> bool:
+def was_forgotten(tx: Transaction, text: str, quotes: Sequence[tuple[int, int, int]]) -> bool:
     """Return whether a statement was forgotten after it was said, or all its quotes are in forgotten evidence."""
     turns = [turn for turn, *_ in quotes]
     sql = f"SELECT max(said_at) FROM turn WHERE space = :space AND id IN ({marks(turns)})"
     said_at = (tx.get(sql, *turns) if turns else None) or 0
-    folded = fold_statement(text)
-    return are_quotes_forgotten(tx, quotes) or forgotten_statement(tx, folded, said_at=said_at) is not None
+    return are_quotes_forgotten(tx, quotes) or forgotten_statement(tx, text, said_at=said_at) is not None
 
 
 def forgotten_words(tx: Transaction, text: str) -> bool:
@@ -140,7 +153,7 @@ def forgotten_ref(tx: Transaction, sha256: str) -> int | None:
     return None if row is None else row[0]
 
 
-def are_quotes_forgotten(tx: Transaction, quotes: Sequence[tuple[int, int, int, str]]) -> bool:
+def are_quotes_forgotten(tx: Transaction, quotes: Sequence[tuple[int, int, int]]) -> bool:
     """Return whether each of these quotes lies within a quote of a forgotten statement."""
     rows = tx.among(
         "SELECT e.turn, e.span_start, e.span_end FROM evidence e JOIN atom a ON a.space = e.space AND a.id = e.atom"
@@ -149,7 +162,7 @@ def are_quotes_forgotten(tx: Transaction, quotes: Sequence[tuple[int, int, int, 
     )
     return bool(rows) and all(
         any(turn == number and first <= start and end <= last for number, first, last in rows)
-        for turn, start, end, _ in quotes
+        for turn, start, end in quotes
     )
 
 

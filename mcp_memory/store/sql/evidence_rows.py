@@ -1,6 +1,6 @@
 """The evidence of atoms (quotes of turns), and citations: the tool results that turns and atoms name.
 
-A row of `evidence` has a turn, a span of its characters and the quote, which is checked against the turn before it is
+A row of `evidence` has a turn and a span of its characters. The quote is checked against the turn before its row is
 stored. Citations are found when turns and atoms are stored. Only existing refs and nodes of the same space are cited; a
 node stands for the results of its records.
 
@@ -19,8 +19,8 @@ from mcp_memory.core.types import Citation, Evidence
 from mcp_memory.store.citations import NamedResult, find_results
 from mcp_memory.store.sql.transaction import Transaction, marks, number_of
 
-Quote = tuple[int, int, int, str]
-"""A row: the number of the turn, the start and end of the quote, and the quote."""
+Quote = tuple[int, int, int]
+"""A row: the number of the turn, and the start and end of the quote."""
 
 _CERTAIN = 0.99  # the limit for repeated statements; only explicit statements are certain
 
@@ -32,15 +32,20 @@ def of_atoms(tx: Transaction, atoms: Sequence[int]) -> dict[int, list[Evidence]]
     with an empty quote.
     """
     evidence = defaultdict[int, list[Evidence]](list)
-    for atom, turn, start, end, quote in tx.all(
-        "SELECT r.id, e.turn, e.span_start, e.span_end, e.quote FROM atom r"
-        " JOIN evidence e ON e.space = r.space AND e.atom = r.id JOIN turn t ON t.space = e.space AND t.id = e.turn"
-        f" WHERE r.space = :space AND r.id IN ({marks(atoms)}) AND t.tombstone IS NULL ORDER BY r.id,"
-        " CASE WHEN e.turn = r.evidence AND e.span_start = r.span_start AND e.span_end = r.span_end THEN 0 ELSE 1 END,"
-        " e.turn, e.span_start",
+    rows = tx.all(  # the spans, and each turn once: many statements may quote one long turn
+        "WITH quoted AS (SELECT r.id, e.turn, e.span_start, e.span_end, CASE WHEN"
+        " e.turn = r.evidence AND e.span_start = r.span_start AND e.span_end = r.span_end THEN 0 ELSE 1 END AS later"
+        " FROM atom r JOIN evidence e ON e.space = r.space AND e.atom = r.id"
+        " JOIN turn t ON t.space = e.space AND t.id = e.turn"
+        f" WHERE r.space = :space AND r.id IN ({marks(atoms)}) AND t.tombstone IS NULL AND r.purged_at IS NULL)"
+        " SELECT id, later, turn, span_start, span_end, NULL FROM quoted UNION ALL"
+        " SELECT NULL, NULL, t.id, NULL, NULL, t.content FROM turn t"
+        " WHERE t.space = :space AND t.id IN (SELECT turn FROM quoted)",
         *atoms,
-    ):
-        evidence[atom].append(Evidence(turn=f"t{turn}", span=(start, end), quote=quote))
+    )
+    contents = {turn: content for atom, _, turn, _, _, content in rows if atom is None}
+    for atom, _, turn, start, end in sorted(row[:5] for row in rows if row[0] is not None):
+        evidence[atom].append(Evidence(turn=f"t{turn}", span=(start, end), quote=contents[turn][start:end]))
     for atom in atoms:
         if atom not in evidence and (
             row := tx.one("SELECT evidence, span_start, span_end FROM atom WHERE space = :space AND id = ?", atom)
@@ -63,7 +68,7 @@ def check_quotes(tx: Transaction, evidence: Sequence[Evidence]) -> list[Quote]:
                 f"{quoted.turn} does not say {one_line(quoted.quote, 80)!r} at {start} to {end}. "
                 "Quote its words exactly; nothing was stored."
             )
-        rows.append((turn, start, end, quoted.quote))
+        rows.append((turn, start, end))
     return list(dict.fromkeys(rows))
 
 
@@ -83,7 +88,7 @@ def add_quotes(tx: Transaction, atom: int, quotes: Sequence[Quote]) -> bool:
     """Add quotes to the evidence of an atom. Return whether any of them is new."""
     new = [
         tx.one(
-            "INSERT INTO evidence (space, atom, turn, span_start, span_end, quote) VALUES (:space, ?, ?, ?, ?, ?)"
+            "INSERT INTO evidence (space, atom, turn, span_start, span_end) VALUES (:space, ?, ?, ?, ?)"
             " ON CONFLICT DO NOTHING RETURNING 1",
             *(atom, *quote),
         )

@@ -465,9 +465,8 @@ def _import_atom(context: ImportContext, row: AtomRow, note: TurnRow | None) -> 
             _update_atom(context, row, number_of(local_id, "a"))
         return
     quotes = [] if note is not None else _quotes(context, row)
-    folded = digests.fold_statement(row.text)
     said_at = to_ms(note.said_at) if note is not None else evidence_rows.last_said(tx, quotes) if quotes else 0
-    again = digests.forgotten_statement(tx, folded, said_at=said_at) is not None
+    again = digests.forgotten_statement(tx, row.text, said_at=said_at) is not None
     if (note is None and not quotes) or again or (quotes and digests.are_quotes_forgotten(tx, quotes)):
         context.names[row.id] = GONE
         if note is not None:
@@ -480,7 +479,7 @@ def _import_atom(context: ImportContext, row: AtomRow, note: TurnRow | None) -> 
         if not quotes:  # the note itself was forgotten here
             context.names[row.id] = GONE
             return
-    _insert_atom(context, row, tx.next("atom"), folded, quotes, superseded)
+    _insert_atom(context, row, tx.next("atom"), quotes, superseded)
 
 
 def _quotes(context: ImportContext, row: AtomRow) -> list[evidence_rows.Quote]:
@@ -498,12 +497,12 @@ def _quotes(context: ImportContext, row: AtomRow) -> list[evidence_rows.Quote]:
         if text is None:
             continue
         if text[quoted.start : quoted.end] == quoted.quote:
-            quotes.append((number, quoted.start, quoted.end, quoted.quote))
+            quotes.append((number, quoted.start, quoted.end))
         elif fold(text) != fold(quoted.quote):  # a note that differs only in case is accepted
             quote = one_line(quoted.quote, 40)
             raise InvalidInput(f"{row.id} quotes {quote!r} of {quoted.turn}, which does not say that.")
         else:
-            quotes.append((number, 0, len(text), text))
+            quotes.append((number, 0, len(text)))
     return list(dict.fromkeys(quotes))
 
 
@@ -527,7 +526,7 @@ def _same_statement(context: ImportContext, row: AtomRow) -> str | None:
         "SELECT r.id, r.valid_from, r.valid_to, f.entity_key, f.relation, f.value FROM atom r"
         " LEFT JOIN fact f ON f.space = r.space AND f.atom = r.id WHERE r.space = :space AND r.folded = ?"
         f" AND r.tombstone IS NULL AND {alike} ORDER BY CASE WHEN r.valid_from = ? THEN 0 ELSE 1 END, r.id",
-        *(digests.fold_statement(row.text), *kinds, moment),
+        *(digests.statement_key(row.text), *kinds, moment),
     ):
         of_its_time = since == moment or (row.valid_to is None and until is None)
         is_same_fact = (entity, relation, None if value is None else fold(value)) == own_fact
@@ -615,17 +614,16 @@ def _insert_atom(
     context: ImportContext,
     row: AtomRow,
     number: int,
-    folded: str,
     quotes: Sequence[evidence_rows.Quote],
     superseded: supersession.Supersession,
 ) -> None:
     tx = context.tx
-    turn, start, end, _ = quotes[0]
+    turn, start, end = quotes[0]
     local = replace(row, id=f"a{number}", learned_at=context.now)
     tx.insert(
         "atom",
         **{**row_codec.columns_of(tx, local), "valid_to": superseded.until, "superseded_by": superseded.by},
-        folded=folded,
+        folded=digests.statement_key(row.text),
         evidence=turn,
         span_start=start,
         span_end=end,
@@ -645,7 +643,7 @@ def _insert_atom(
             valid_to=superseded.until,
         )
     if row.reader is None and superseded.until is None and (row.by_model or row.source == "user"):
-        _replace_sentences(tx, number, folded)
+        _replace_sentences(tx, number, row.text)
     entity_rows.mention(tx, number, row.entities)
     tx.index.put_terms("atom", [(number, word_index.terms_of_atom(row.text))])
     tx.touch(f"atom:a{number}", *(f"atom:a{older}" for older in superseded.ends))
@@ -653,12 +651,12 @@ def _insert_atom(
     context.stored += 1
 
 
-def _replace_sentences(tx: Transaction, number: int, folded: str) -> None:
+def _replace_sentences(tx: Transaction, number: int, text: str) -> None:
     """End the open sentences that have the same words as a new statement."""
     for sentence, label in tx.all(
         "SELECT id, label FROM atom WHERE space = :space AND folded = ? AND reader IS NOT NULL AND valid_to IS NULL"
         " AND tombstone IS NULL",
-        folded,
+        digests.statement_key(text),
     ):
         replaced_sentences.join(tx, sentence, number, label, because=STATED_AGAIN)
 

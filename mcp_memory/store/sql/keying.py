@@ -1,6 +1,7 @@
-"""A schema migration: identifiers that earlier versions stored as plain hashes of text become keyed hashes.
+"""Schema migrations of identifiers, the same on every engine.
 
-From a plain hash, a text that is masked or erased could be guessed. The migration is the same on every engine.
+Identifiers that earlier versions stored as plain hashes of text become keyed hashes: from a plain hash, a text that is
+masked or erased could be guessed. And the texts by which equal statements are found become short keys.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ from mcp_memory.store.sql.transaction import HomeTransaction, from_ms
 
 _KEYED_FILES = (("imported", "imported files", ("sha256",), 64), ("followed", "followed logs", ("head", "tail"), 24))
 """Tables with hashes of files: the purpose of their secret, the columns, and the number of hex digits."""
+
+
+_STATEMENTS = 10_000  # read at a time
 
 
 def key_identifiers(tx: HomeTransaction) -> set[tuple[int, str]]:
@@ -49,6 +53,21 @@ def key_file_hashes(tx: HomeTransaction) -> None:
                 f"UPDATE {table} SET {changes} WHERE space = ? AND path = ? AND {which}", *hashes, space, path, *values
             )
     tx.run("DELETE FROM message_edit")
+
+
+def shorten_statement_keys(tx: HomeTransaction) -> None:
+    """Replace the folded texts of statements by their keys. Running it again changes only rows of an older program."""
+    after = 0, 0
+    while rows := tx.all(
+        "SELECT space, id, text FROM atom WHERE purged_at IS NULL AND substr(folded, 1, 1) <> 'H'"
+        " AND (space, id) > (?, ?) ORDER BY space, id LIMIT ?",
+        *(*after, _STATEMENTS),
+    ):
+        tx.many(
+            "UPDATE atom SET folded = ? WHERE space = ? AND id = ?",
+            [(digests.statement_key(text), space, id) for space, id, text in rows],
+        )
+        after = rows[-1][:2]
 
 
 def _key_client_ids(tx: HomeTransaction, key: digests.Key) -> Iterator[tuple[int, str]]:

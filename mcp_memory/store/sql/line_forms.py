@@ -30,8 +30,9 @@ class LineForm(NamedTuple):
     """The form of a line.
 
     `fields` maps the names in the line, in order, to the fields of the row; `constant` has parts that are the same in
-    all lines. Names in `optional` are left out if their field is empty. Fields in `raw` are written like their columns,
-    fields in `parsed` like the JSON that they contain. `defaults` are the values of required fields that no line has.
+    all lines. Names in `optional` are left out if their field is None or an empty tuple. Fields in `raw` are written
+    like their columns, fields in `parsed` like the JSON that they contain. `defaults` are the values of required fields
+    that a line may lack.
     """
 
     kind: type[LineRow]
@@ -56,8 +57,8 @@ LINES = {
             turn="id",
             held="reasons",
         ),
-        optional=frozenset({"told", "held"}),
-        defaults={"dated": False},
+        optional=frozenset({"name", "client_id", "told", "held"}),
+        defaults={"dated": False, "name": None, "client_id": None},
     ),
     "records": LineForm(
         RecordRow,
@@ -132,7 +133,7 @@ def _values(row: LineRow, form: LineForm) -> dict[str, Any]:
     columns, values = _columns(form.kind), dict[str, Any]()
     for name, field in form.fields.items():
         value = form.constant[name] if name in form.constant else getattr(row, field)
-        if name in form.optional and not value:
+        if name in form.optional and value in (None, ()):
             continue
         if value is not None and field in form.raw:
             value = columns[field].form.column(value)

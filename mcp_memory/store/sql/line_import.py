@@ -185,11 +185,11 @@ class LineImport:
     def put_statement(self, new: Statement) -> None:
         """Store an explicit statement, whose note must be stored already. `finish` stores its fact and mentions."""
         tx = self.tx
-        values = {**new.values, "folded": digests.fold_statement(str(new.values["text"]))}
+        values = {**new.values, "folded": digests.statement_key(str(new.values["text"]))}
         note, text = int(str(values["evidence"])), str(values["text"])
         if not self._write("atom", {"id": new.number}, values):
             tx.index.remove("atom", [new.number])
-        evidence_rows.add_quotes(tx, new.number, [(note, 0, len(text), text)])
+        evidence_rows.add_quotes(tx, new.number, [(note, 0, len(text))])
         self._quarantine(f"a{new.number}", new.reasons, at=from_ms(cast("int", values["learned_at"])))
         self._statements[new.number] = new
 

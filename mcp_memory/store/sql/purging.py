@@ -129,8 +129,6 @@ class _Erasure:
             ("SELECT content, name FROM turn WHERE space = :space AND id IN ({})", self.turns),
             ("SELECT text, closed_because FROM atom WHERE space = :space AND id IN ({})", self.atoms),
             ("SELECT value FROM fact WHERE space = :space AND atom IN ({})", self.atoms),
-            ("SELECT quote FROM evidence WHERE space = :space AND atom IN ({})", self.atoms),
-            ("SELECT quote FROM evidence WHERE space = :space AND turn IN ({})", self.turns),
             ("SELECT summary, tool_call FROM record WHERE space = :space AND ref IN ({})", self.refs),
         ):
             for row in tx.among(sql, members):
@@ -210,7 +208,6 @@ class _Erasure:
                 for number, sha256, client in hashes
             ],
         )
-        tx.run_among("UPDATE evidence SET quote = '' WHERE space = :space AND turn IN ({})", self.turns)
         tx.run_among(
             "UPDATE progress SET scene = NULL WHERE space = :space AND session IN"
             " (SELECT session FROM turn WHERE space = :space AND id IN ({}))",
@@ -233,7 +230,6 @@ class _Erasure:
         )
         for sql in (
             "UPDATE atom SET closed_because = NULL WHERE space = :space AND superseded_by IN ({})",
-            "UPDATE evidence SET quote = '' WHERE space = :space AND atom IN ({})",
             "DELETE FROM fact WHERE space = :space AND atom IN ({})",
             "DELETE FROM mention WHERE space = :space AND atom IN ({})",
         ):

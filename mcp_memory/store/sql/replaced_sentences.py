@@ -143,7 +143,7 @@ def retire(tx: Transaction, number: int, *, by: int | None, because: str = READ_
 def copy_words(tx: Transaction, sentences: Sequence[int], onto: int) -> None:
     """Add those quotes of sentences that are the user's words to the evidence of the statement `onto`."""
     quotes = tx.among(
-        "SELECT e.turn, e.span_start, e.span_end, e.quote FROM evidence e"
+        "SELECT e.turn, e.span_start, e.span_end FROM evidence e"
         f" JOIN turn t ON t.space = e.space AND t.id = e.turn WHERE e.space = :space AND {_BY_USER}"
         " AND e.atom IN ({})",
         sentences,

@@ -13,6 +13,7 @@ from functools import cache
 
 _COLUMN = re.compile(r"(\w+) (INTEGER|REAL|TEXT|BLOB)\b( PRIMARY KEY)?")
 _ADDED = re.compile(r"ALTER TABLE (\w+) ADD (\w+) (\w+)")
+_DROPPED = re.compile(r"ALTER TABLE (\w+) DROP (\w+)")
 _KEY = re.compile(r"PRIMARY KEY \(([\w, ]+)\)")
 
 # Tables of the home. `home` has one row: `uuid` identifies this memory in its exports, `key` is the key of the digests
@@ -116,9 +117,10 @@ _JOBS = """
     );
 """
 
-# Atoms with their evidence, facts and entities; scenes and personas, each version. `evidence` holds the words that an
-# atom is based on. `entity_name` has every name and alias, its key without case and width; `entity` is the row of the
-# main name. `source` is the speaker that an atom relies on; `held` is a turn or an atom (`t8`, `a5`) in quarantine.
+# Atoms with their evidence, facts and entities; scenes and personas, each version. `folded` is the `statement_key` of
+# the text. `evidence` is the words that an atom is based on. `entity_name` has every name and alias, its key without
+# case and width; `entity` is the row of the main name. `source` is the speaker that an atom relies on; `held` is a turn
+# or an atom (`t8`, `a5`) in quarantine.
 _KNOWLEDGE = """
     CREATE TABLE atom (
         space INTEGER NOT NULL REFERENCES space, id INTEGER NOT NULL,
@@ -343,9 +345,12 @@ RECALL_QUESTIONS = (
 )
 """The program that recalled, and the hashes of the words of its question."""
 
+QUOTES = "ALTER TABLE evidence DROP quote"
+"""The words of a quote are those of its turn."""
+
 TABLES = (
     *(*BASELINE, *RECALLS, CACHED_TOKENS, *LABELS, PROJECTS, QUOTAS, *LISTED_ATOMS, *CONVERSATIONS),
-    *(FEEDBACK, *RECALL_QUESTIONS),
+    *(FEEDBACK, *RECALL_QUESTIONS, QUOTES),
 )
 
 
@@ -376,6 +381,9 @@ def _tables(of: tuple[str, ...] = TABLES) -> dict[str, Table]:
         elif added := _ADDED.match(statement):
             table, name, kind = added.groups()
             by_name[table].columns[name] = kind
+        elif dropped := _DROPPED.match(statement):
+            table, name = dropped.groups()
+            del by_name[table].columns[name]
     return by_name
 
 

@@ -398,8 +398,8 @@ def _with_words_of(
     Turns under the tombstone `undone` count as not forgotten.
     """
     texts, gone, left = dict[int, str](), defaultdict[int, str](str), defaultdict[int, str](str)
-    for atom, text, turn, quote, tombstone in tx.among(
-        "SELECT a.id, a.text, e.turn, e.quote, t.tombstone FROM atom a"
+    for atom, text, turn, start, end, content, tombstone in tx.among(
+        "SELECT a.id, a.text, e.turn, e.span_start, e.span_end, t.content, t.tombstone FROM atom a"
         " JOIN evidence e ON e.space = a.space AND e.atom = a.id"
         " JOIN turn t ON t.space = e.space AND t.id = e.turn"
         " WHERE a.space = :space AND a.reader IS NOT NULL AND a.id IN ({})",
@@ -407,7 +407,7 @@ def _with_words_of(
     ):
         texts[atom] = text
         is_gone = turn in turns or tombstone not in (None, undone)
-        (gone if is_gone else left)[atom] += f"{fold(quote)}\n"
+        (gone if is_gone else left)[atom] += f"{fold(content[start:end])}\n"
     return {
         atom
         for atom, text in texts.items()

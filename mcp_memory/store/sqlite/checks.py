@@ -109,13 +109,13 @@ _ROW = "`mcp-memory doctor --repair` takes the words that its journal proves, an
 
 def _quote_problems(con: apsw.Connection) -> Iterator[tuple[int, str]]:
     rows: Any = con.execute(
-        "SELECT e.space, e.atom, e.turn, e.span_start, e.span_end, e.quote, t.content"
+        "SELECT e.space, e.atom, e.turn, e.span_start, e.span_end, t.content"
         " FROM evidence e JOIN turn t ON t.space = e.space AND t.id = e.turn"
         " JOIN atom a ON a.space = e.space AND a.id = e.atom"
         " WHERE t.purged_at IS NULL AND a.purged_at IS NULL"
     )
-    for space, atom, turn, start, end, quote, content in rows:
-        if content[start:end] != quote or end - start != len(quote):
+    for space, atom, turn, start, end, content in rows:
+        if not 0 <= start < end <= len(content):
             yield space, f"Atom a{atom} quotes words that t{turn} does not contain. {_AS_IT_WAS}"
     bare: Any = con.execute(f"SELECT a.space, a.id FROM atom a WHERE {WITHOUT_WORDS}")
     for space, atom in bare:
@@ -133,7 +133,7 @@ def _statement_problems(con: apsw.Connection) -> Iterator[tuple[int, str]]:
     """Yield a problem for each statement or fact whose redundant columns disagree after a change by another program."""
     rows: Any = con.execute("SELECT space, id, text, folded FROM atom WHERE purged_at IS NULL")
     for space, number, text, folded in rows:
-        if folded != digests.fold_statement(text):
+        if folded != digests.statement_key(text):
             yield space, f"The text of a{number} was changed outside this program. {_AS_IT_WAS}"
     rows = con.execute(
         "SELECT f.space, f.atom, f.entity, f.entity_key, (f.valid_from, f.valid_to, f.tombstone)"

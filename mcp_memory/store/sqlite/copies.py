@@ -28,7 +28,7 @@ from mcp_memory.core.process_registry import waiting_lock
 from mcp_memory.core.regular_files import OpenedFolder, is_own, read_own, remove_own, rename_own
 from mcp_memory.store import files
 from mcp_memory.store.sql import copies
-from mcp_memory.store.sql.line_forms import is_idle, key_of
+from mcp_memory.store.sql.line_forms import LINES, is_idle, key_of
 from mcp_memory.store.sqlite.transaction import Copy, CopyChanges, SqliteTransaction
 from mcp_memory.store.sqlite.unreadable import WRONG
 
@@ -295,12 +295,20 @@ def _what_is_wrong(tx: SqliteTransaction, path: str) -> str | None:
 
 
 def _last_lines(content: bytes) -> dict[object, object]:
-    """Map the key of each row to its last line, without the reasons for quarantine, which change later."""
+    """Map the key of each row to its last line, without the reasons for quarantine, which change later.
+
+    Lines of earlier versions have null for missing fields of turns.
+    """
+    optional = LINES["turns"].optional
     last: dict[object, object] = {}
     for line in content.splitlines(keepends=True):
         try:
             fields: Any = json.loads(line)
-            last[key_of(fields)] = {name: value for name, value in fields.items() if name != "held"}
+            last[key_of(fields)] = {
+                name: value
+                for name, value in fields.items()
+                if name != "held" and (value is not None or name not in optional)
+            }
             if is_idle(fields):  # the rows make no line of it
                 del last[key_of(fields)]
         except WRONG:

@@ -15,6 +15,7 @@ from mcp_memory.core.errors import NewerHome, StoreUnavailable
 from mcp_memory.store.sql import keying, schema
 from mcp_memory.store.sql.transaction import HomeTransaction
 from mcp_memory.store.sqlite import vec0_tables
+from mcp_memory.store.sqlite.index import positions
 
 # Queries use the same text: an index serves only the expression that it was created with.
 OUTLINE_SIZE = "length(CAST(content AS BLOB))"
@@ -64,8 +65,7 @@ def _baseline(con: apsw.Connection) -> None:
     for statements in (_OF_TURNS, _FILE, _TERM_RANGE, _UNVERIFIED_PURGE):
         con.execute(statements)
     con.execute("INSERT INTO home VALUES (1, lower(hex(randomblob(16))), randomblob(32))")
-    for layer in ("turn", "atom", "chunk"):
-        # Contentless. The terms are final: the tokenizer may only split at white space.
+    for layer in ("turn", "atom", "chunk"):  # replaced by `_smaller_rows`
         con.execute(
             f"CREATE VIRTUAL TABLE {layer}_terms USING fts5(terms, content='', contentless_delete=1,"
             " detail=full, tokenize=\"unicode61 remove_diacritics 0 categories 'L* M* N* P* S* Co'\")"
@@ -162,6 +162,13 @@ def _feedback(con: apsw.Connection) -> None:
         con.execute(statement)
 
 
+def _smaller_rows(con: apsw.Connection) -> None:
+    """Drop what can be derived: quotes, folded texts of statements, and positions in the word indexes."""
+    con.execute(schema.QUOTES)
+    keying.shorten_statement_keys(HomeTransaction(con))
+    positions.begin(con)
+
+
 SCHEMA: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0001-baseline", _baseline),
     ("0002-recalls", _recalls),
@@ -175,6 +182,7 @@ SCHEMA: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0010-listed-atoms", _listed_atoms),
     ("0011-titles", _conversations),
     ("0012-feedback", _feedback),
+    ("0013-smaller-rows", _smaller_rows),
 ]
 
 

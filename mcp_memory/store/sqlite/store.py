@@ -21,7 +21,7 @@ from mcp_memory.store.sql.row_counts import RowCounts
 from mcp_memory.store.sql.transaction import HomeTransaction, in_home
 from mcp_memory.store.sqlite import checks, copies
 from mcp_memory.store.sqlite.database import Database, translate_errors
-from mcp_memory.store.sqlite.index import outlines, term_rows, terms, vectors
+from mcp_memory.store.sqlite.index import outlines, positions, term_rows, terms, vectors
 from mcp_memory.store.sqlite.migrations import SCHEMA, is_unfinished
 from mcp_memory.store.sqlite.transaction import SqliteTransaction, in_space
 from mcp_memory.store.sqlite.upkeep import compaction, purging, repair, snapshots
@@ -192,10 +192,13 @@ class SQLiteStore:
             self._db.write(terms.commit_batch, batch, terms.terms_of_batch(batch))
             self._db.write(terms.merge_segments, batch.layer)
             return True
-        left = self._db.read(terms.unsettled_layers)
-        if left:
+        if left := self._db.read(terms.unsettled_layers):
             self._db.write(terms.settle_segments, left[0])
-        return bool(left)
+            return True
+        following = self._db.read(positions.next_rows)
+        if following is not None:
+            self._db.write(positions.add, *following)
+        return following is not None
 
     # purging
 

@@ -8,14 +8,11 @@ from typing import TYPE_CHECKING
 import apsw
 
 from mcp_memory.store.sqlite.index import vector_blocks
-from mcp_memory.store.stored_vectors import cosines, unit
+from mcp_memory.store.stored_vectors import cosines, stored_length, unit
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-
-_ROUNDING = 1e-4  # more than the products of int8 vectors can be off in a cosine
 
 
 class Best:
@@ -30,7 +27,10 @@ class Best:
         self.allowed = allowed
         self.dimensions = len(query)
         self._query = unit(query)
-        self._parts = _int8_parts(self._query)
+        self._factor = float(np.abs(self._query).max()) / 127 or 1.0
+        self._rounded = np.rint(self._query / self._factor).astype(np.int8)
+        longest = stored_length(len(query)) + 0.5 * len(query) ** 0.5  # rounding lengthens a stored row by this at most
+        self._error = float(np.linalg.norm(self._query - self._factor * self._rounded)) * longest
         self._limit = limit
         self._numbers: NDArray[np.int64] = np.empty(0, np.int64)
         self._scores: NDArray[np.float64] = np.empty(0, np.float64)
@@ -38,30 +38,32 @@ class Best:
     def add(self, numbers: NDArray[np.int64], rows: NDArray[np.int8]) -> None:
         """Score rows, and keep the best. Rows with the number 0 are left out.
 
-        All rows are scored by products of int8 vectors, which is fast. Then the rows that may be among the best are
-        scored again, one by one, so that equal rows get equal scores to the last bit, whatever their position.
+        All rows are scored by products with the rounded query, which is fast and off by at most `_error`. Then the rows
+        that may be among the best are scored again, one by one, so that equal rows get equal scores to the last bit,
+        whatever their position.
         """
         import numpy as np
 
-        if np.count_nonzero(numbers) < len(numbers) / 2:  # a filter left few
+        if self.allowed is not None and np.count_nonzero(numbers) < len(numbers) / 2:  # a filter left few
             numbers, rows = numbers[numbers > 0], rows[numbers > 0]
-        rough = np.where(numbers > 0, self._products(rows), -np.inf)
+        rough = self._products(rows)
         bar = -np.inf
         if len(self._scores) == self._limit:
-            bar = self._scores[-1] - _ROUNDING
+            bar = self._scores[-1] - self._error
         elif len(rough) > self._limit:
-            bar = np.partition(rough, -self._limit)[-self._limit] - 2 * _ROUNDING
-        near = np.flatnonzero((rough >= bar) & (numbers > 0))
+            rough[numbers == 0] = -np.inf
+            bar = np.partition(rough, -self._limit)[-self._limit] - 2 * self._error
+        near = np.flatnonzero(rough >= bar)
+        near = near[numbers[near] > 0]
         if len(near):
             self._merge(numbers[near], cosines(rows[near], self._query))
 
     def _products(self, rows: NDArray[np.int8]) -> NDArray[np.float64]:
-        """Return the cosine of each row, up to `_ROUNDING`."""
+        """Return the cosine of each row, up to `_error`."""
         import numpy as np
         import simsimd
 
-        coarse, fine = (factor * np.asarray(simsimd.dot(part, rows)) for factor, part in self._parts)
-        return coarse + fine
+        return self._factor * np.asarray(simsimd.dot(self._rounded, rows))
 
     def _merge(self, numbers: NDArray[np.int64], scores: NDArray[np.float64]) -> None:
         import numpy as np
@@ -73,19 +75,6 @@ class Best:
     def results(self) -> list[tuple[int, float]]:
         """Return row numbers and cosines, best first; ties by number, newest first."""
         return list(zip(self._numbers.tolist(), self._scores.tolist(), strict=True))
-
-
-def _int8_parts(query: NDArray[np.float64]) -> list[tuple[float, NDArray[np.int8]]]:
-    """Return two pairs of a factor and an int8 vector, whose products add up to nearly the query."""
-    import numpy as np
-
-    parts: list[tuple[float, NDArray[np.int8]]] = []
-    for _ in range(2):
-        factor = float(np.abs(query).max()) / 127 or 1.0
-        part = np.rint(query / factor).astype(np.int8)
-        parts.append((factor, part))
-        query = query - factor * part
-    return parts
 
 
 def find(con: apsw.Connection, table: str, space: int, queries: Sequence[Best]) -> None:

@@ -1,7 +1,7 @@
 """Turn metadata of spaces, kept in memory by each process and updated before each use.
 
 Turns are appended and never change, so cached columns stay valid; only the forgotten turns are queried each time.
-Columns are read from a covering index, `turn_outline`: 5 MB per 100,000 turns, without the texts.
+Columns are read from a covering index, `turn_outline`, without the texts. In memory they take 3 MB per 100,000 turns.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from mcp_memory.core.lru import LRU
@@ -26,8 +27,11 @@ if TYPE_CHECKING:
 
 
 _ROLES: tuple[Role, ...] = ("user", "assistant", "system", "tool")
-_MOST_TURNS = 2_000_000  # in the columns of all spaces: 100 MB
+_MOST_TURNS = 2_000_000  # in the columns of all spaces: 60 MB
 _FEWEST = 8_000  # turns that a smaller space counts as, so that there are 250 spaces at most
+_KINDS = ("int32", "int32", "int32", "int64", "int32", "bool", "int32")
+"""The types of the columns that are read: sessions, rows, positions, said_at, sizes, asks, speakers."""
+_SESSIONS = 200  # parsed at a time
 _A_FEW = 2_000  # new turns that are merged into cached columns; with more, all turns are read again
 
 
@@ -35,12 +39,12 @@ _A_FEW = 2_000  # new turns that are merged into cached columns; with more, all 
 class _Columns:
     """All turns of a space up to row `upto`, ordered by session and position, in the columns of `TurnMetadata`."""
 
-    rows: NDArray[np.int64]
-    sessions: NDArray[np.int64]
-    positions: NDArray[np.int64]
+    rows: NDArray[np.int32]
+    sessions: NDArray[np.int32]
+    positions: NDArray[np.int32]
     said_at: NDArray[np.int64]
-    sizes: NDArray[np.int64]
-    speakers: NDArray[np.int64]
+    sizes: NDArray[np.int32]
+    speakers: NDArray[np.int32]
     asks: NDArray[np.bool_]
     who: dict[int, tuple[Role, str | None]]
     place_of_row: NDArray[np.int32]
@@ -65,25 +69,21 @@ class Outlines:
         sessions = columns.sessions[places]
         gaps = (np.diff(places) > 1) | (np.diff(sessions) != 0)
         return TurnMetadata(
-            rows=columns.rows[places],
-            sessions=sessions,
+            rows=columns.rows[places].astype(np.int64),
+            sessions=sessions.astype(np.int64),
             stretches=np.concatenate(([0], np.cumsum(gaps)))[: len(places)],
             said_at=columns.said_at[places],
-            sizes=columns.sizes[places],
-            speakers=columns.speakers[places],
+            sizes=columns.sizes[places].astype(np.int64),
+            speakers=columns.speakers[places].astype(np.int64),
             asks=columns.asks[places],
             passes=_which_pass(tx, columns, filters, places),
             who=columns.who,
         )
 
-    def rows(self, tx: Transaction) -> NDArray[np.int64]:
-        """Return the row numbers of all turns of a space, without notes."""
-        return self._of(tx).rows
-
     def passing(self, tx: Transaction, filters: Filters) -> NDArray[np.int64]:
         """Return the row numbers of the turns of a space that pass the filters and are not forgotten."""
         columns = self._of(tx)
-        return columns.rows[_which_pass(tx, columns, filters)]
+        return columns.rows[_which_pass(tx, columns, filters)].astype("int64")
 
     def totals(self, tx: Transaction) -> Totals:
         return self._of(tx).totals
@@ -144,18 +144,24 @@ def _refresh(tx: Transaction, cached: _Columns | None) -> _Columns:
 def _read(tx: Transaction, upto: int, those: str, *, who: dict[int, tuple[Role, str | None]] | None = None) -> _Columns:
     """Read the columns of turns as text, a row for each session: five times as fast as one object for each number.
 
-    `those` is the SQL after `FROM turn`.
+    `those` is the SQL after `FROM turn`. Some sessions at a time are parsed, because the text of all would take more
+    memory than the columns.
     """
     import numpy as np
 
     code = "CASE role " + " ".join(f"WHEN '{role}' THEN {number}" for number, role in enumerate(_ROLES)) + " END"
     columns = " || ' ' || ".join(("id", "position", "said_at", OUTLINE_SIZE, OUTLINE_ASKS, code))
-    session_rows = tx.all(
+    session_rows = tx.each(
         f"SELECT session, count(*), group_concat({columns}, ' ' ORDER BY position) FROM turn {those}"
         " AND role <> 'note' GROUP BY session ORDER BY session"
     )
-    table = np.fromstring(" ".join(text for _, _, text in session_rows), np.int64, sep=" ")
-    rows, positions, said_at, sizes, asks, speakers = table.reshape(-1, 6).T.copy()  # each column in one piece
+    parts = [[np.empty(0, kind) for kind in _KINDS]]
+    while some := list(islice(session_rows, _SESSIONS)):
+        numbers, counts, texts = zip(*some, strict=True)
+        table = np.fromstring(" ".join(texts), np.int64, sep=" ").reshape(-1, 6)
+        new = (np.repeat(numbers, counts), *table.T)
+        parts.append([column.astype(kind) for column, kind in zip(new, _KINDS, strict=True)])
+    sessions, rows, positions, said_at, sizes, asks, speakers = map(np.concatenate, zip(*parts, strict=True))
     place_of_row = _place_of_row(rows, upto)
     who = dict(who or {number: (role, None) for number, role in enumerate(_ROLES)})
     numbers = {speaker: number for number, speaker in who.items()}
@@ -166,9 +172,6 @@ def _read(tx: Transaction, upto: int, those: str, *, who: dict[int, tuple[Role, 
         number = numbers.setdefault((role, name), len(numbers))
         who[number] = (role, name)
         speakers[place_of_row[np.fromstring(ids, np.int64, sep=" ")]] = number
-    sessions = np.repeat([session for session, _, _ in session_rows], [count for _, count, _ in session_rows]).astype(
-        np.int64
-    )
     return _Columns(
         rows=rows,
         sessions=sessions,
@@ -176,7 +179,7 @@ def _read(tx: Transaction, upto: int, those: str, *, who: dict[int, tuple[Role, 
         said_at=said_at,
         sizes=sizes,
         speakers=speakers,
-        asks=asks.astype(bool),
+        asks=asks,
         who=who,
         place_of_row=place_of_row,
         upto=upto,
@@ -211,9 +214,9 @@ def _merge(cached: _Columns, new: _Columns) -> _Columns:
 
 
 def _totals(
-    rows: NDArray[np.int64],
-    sessions: NDArray[np.int64],
-    sizes: NDArray[np.int64],
+    rows: NDArray[np.int32],
+    sessions: NDArray[np.int32],
+    sizes: NDArray[np.int32],
     who: dict[int, tuple[Role, str | None]],
 ) -> Totals:
     return Totals(
@@ -225,11 +228,11 @@ def _totals(
     )
 
 
-def _keys(sessions: NDArray[np.int64], positions: NDArray[np.int64]) -> NDArray[np.int64]:
-    return (sessions << 32) + positions
+def _keys(sessions: NDArray[np.int32], positions: NDArray[np.int32]) -> NDArray[np.int64]:
+    return (sessions.astype("int64") << 32) + positions
 
 
-def _place_of_row(rows: NDArray[np.int64], upto: int) -> NDArray[np.int32]:
+def _place_of_row(rows: NDArray[np.int32], upto: int) -> NDArray[np.int32]:
     import numpy as np
 
     places = np.full(upto + 1, -1, np.int32)

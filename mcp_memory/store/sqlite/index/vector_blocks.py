@@ -10,8 +10,8 @@ sqlite-vec four times (`bench/RESULTS.md`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import groupby
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any
 
 import apsw
@@ -111,37 +111,27 @@ def scan(
     """
     import numpy as np
 
-    ids, numbers = _places(con, table, space, allowed)
-    if not ids:
-        return
+    listed: Any = con.execute(f"SELECT id, present FROM {table} WHERE id BETWEEN ? AND ? ORDER BY id", span(space))
     size = ROWS * dimensions
     together = max(1, _BYTES // size)
     buffer = np.empty((together * ROWS, dimensions), np.int8)
     raw = memoryview(buffer).cast("B")
+    while blocks := list[Any](islice(listed, together)):
+        ids = np.array([id for id, _ in blocks], np.int64)
+        present = np.frombuffer(b"".join(flags for _, flags in blocks), np.int8).reshape(-1, ROWS)
+        numbers = allowed_of(((ids & ID_MASK)[:, None] * ROWS + np.arange(ROWS)) * present, allowed)
+        used = numbers.any(axis=1)
+        if used.any():
+            _read_blocks(con, table, ids[used].tolist(), raw, size)
+            yield numbers[used].ravel(), buffer[: int(used.sum()) * ROWS]
+
+
+def _read_blocks(con: apsw.Connection, table: str, ids: Sequence[int], raw: memoryview, size: int) -> None:
+    """Read the vectors of blocks into consecutive parts of a buffer."""
     with con.blob_open("main", table, "vectors", ids[0], False) as stored:
-        for start in range(0, len(ids), together):
-            part = ids[start : start + together]
-            for place, id in enumerate(part):
-                stored.reopen(id)
-                stored.read_into(raw, place * size, size)
-            yield numbers[start : start + together].ravel(), buffer[: len(part) * ROWS]
-
-
-def _places(
-    con: apsw.Connection, table: str, space: int, allowed: NDArray[np.bool_] | None
-) -> tuple[list[int], NDArray[np.int64]]:
-    """Return the ids of the blocks with rows to scan, and the row at each place of them, 0 for a place to skip."""
-    import numpy as np
-
-    listed: Any = con.execute(
-        f"SELECT id, present FROM {table} WHERE id BETWEEN ? AND ? ORDER BY id", span(space)
-    ).fetchall()
-    ids = np.array([id for id, _ in listed], np.int64)
-    present = np.frombuffer(b"".join(flags for _, flags in listed), np.int8).reshape(-1, ROWS)
-    numbers = ((ids & ID_MASK)[:, None] * ROWS + np.arange(ROWS)) * present
-    numbers = allowed_of(numbers, allowed)
-    used = numbers.any(axis=1)
-    return ids[used].tolist(), numbers[used]
+        for place, id in enumerate(ids):
+            stored.reopen(id)
+            stored.read_into(raw, place * size, size)
 
 
 def allowed_of(numbers: NDArray[np.int64], allowed: NDArray[np.bool_] | None) -> NDArray[np.int64]:

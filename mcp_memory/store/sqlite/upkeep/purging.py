@@ -14,6 +14,7 @@ from mcp_memory.store.forgetting import Purge, Purged
 from mcp_memory.store.purge_search import Traces, own_words
 from mcp_memory.store.sql import purging
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction
+from mcp_memory.store.sqlite.index import positions
 from mcp_memory.store.sqlite.upkeep import compaction
 
 
@@ -44,6 +45,7 @@ def secure_delete(con: apsw.Connection, *, patience: float) -> bool:
     """
     con.execute("PRAGMA secure_delete = ON; PRAGMA temp_store = FILE")
     try:
+        positions.start_again(con)
         for layer in ("turn", "atom", "chunk"):  # a rebuild is needed to drop deleted entries
             con.execute(f"INSERT INTO {layer}_terms ({layer}_terms) VALUES ('optimize')")
         compaction.vacuum(con)
@@ -104,7 +106,7 @@ def _stored_texts(con: apsw.Connection, *, names: bool) -> Iterator[tuple[str, b
     ]
     for table in tables:
         columns = [str(name) for (name,) in con.execute("SELECT name FROM pragma_table_info(?)", (table,))]
-        hashed = {"sha256", "hash", "digest", "present", "vectors", *({"key"} if table == "home" else ())}
+        hashed = {"sha256", "hash", "digest", "folded", "present", "vectors", *({"key"} if table == "home" else ())}
         texts = [name for name in columns if name not in hashed and (f"{table}.{name}" in _NAMING) == names]
         if not texts:
             continue

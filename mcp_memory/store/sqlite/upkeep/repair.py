@@ -49,9 +49,8 @@ def _repair_counters(tx: SqliteTransaction) -> Iterator[str]:
 def _restore_quotes(con: apsw.Connection) -> Iterator[str]:
     """Restore the first evidence of statements that lost it, from the turn and positions in their own rows."""
     restored: Any = con.execute(
-        "INSERT INTO evidence (space, atom, turn, span_start, span_end, quote)"
-        " SELECT a.space, a.id, t.id, a.span_start, a.span_end,"
-        " substr(t.content, a.span_start + 1, a.span_end - a.span_start)"
+        "INSERT INTO evidence (space, atom, turn, span_start, span_end)"
+        " SELECT a.space, a.id, t.id, a.span_start, a.span_end"
         " FROM atom a JOIN turn t ON t.space = a.space AND t.id = a.evidence"
         f" WHERE {checks.WITHOUT_WORDS} AND t.purged_at IS NULL AND 0 <= a.span_start"
         " AND a.span_start < a.span_end AND a.span_end <= length(t.content) RETURNING atom"
