@@ -16,6 +16,7 @@ import click
 from mcp_memory.cli.base import command_settings, existing_memory_settings, memory_options, settings
 from mcp_memory.core.config_file import PREFIX
 from mcp_memory.core.errors import InvalidInput, Refused
+from mcp_memory.core.garbage import collect_rarely
 from mcp_memory.core.token_counts import OFFLOAD_OVER
 
 if TYPE_CHECKING:
@@ -75,8 +76,7 @@ def serve(transport: str, host: str | None, port: int | None, no_token: bool, se
         exit_now(forward(access))
     from mcp_memory.server.transports import serve as serve_transport
 
-    gc.freeze()
-    gc.enable()
+    collect_rarely()
     serve_transport(
         chosen,
         transport,

@@ -7,6 +7,7 @@ is taken before the slow imports, so that hooks which come at once do not start 
 from __future__ import annotations
 
 import asyncio
+import gc
 import io
 import logging
 import logging.handlers
@@ -16,6 +17,7 @@ import time
 from pathlib import Path
 from typing import IO
 
+from mcp_memory.core.garbage import collect_rarely
 from mcp_memory.core.logs import set_up
 from mcp_memory.core.private_files import open_private, opener, touch
 from mcp_memory.core.process_registry import try_lock
@@ -40,8 +42,10 @@ def main(arguments: list[str]) -> int:
     with lock:
         try:
             set_up(handler=_log_handler(files.log))
+            gc.disable()
             from mcp_memory.daemon.daemon import serve
 
+            collect_rarely()
             silence = asyncio.run(serve(files, silent=float(silent[0]) if silent else 0.0))
         except Exception:
             logger.exception("the hooks stopped, by a fault of this program")
