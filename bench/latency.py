@@ -13,8 +13,9 @@ Everything is measured on an invented conversation of N turns (`bench.corpus`), 
   product with all vectors in memory (`bench.vectors`), and `Memory.recall` for some of these queries.
 * `offload`: `Memory.offload_tool_result` of a log of 1 MiB after the previous one has been indexed; floor: its hash,
   and the file flushed and renamed.
-* `answers`: tokens (o200k) per hit of the tool's concise text; floor: the words of its excerpts alone. And tokens of
-  all tool objects as `tools/list` sends them; floor: without their output schemas, as some clients get them.
+* `answers`: tokens (o200k) per hit of the tool's concise text; floor: the words of its excerpts alone. The same for the
+  users' questions in `fixtures/two_weeks`, since an invented word takes about twice the tokens of a real one. And
+  tokens of all tool objects as `tools/list` sends them; floor: without their output schemas, as some clients get them.
 * `server`: the real server over stdio with the SDK's client: resident memory of all its processes at rest (three
   seconds after the start, with the store open) and after 100 searches, for one client and for four; round trips, and
   the first of them, which loads the model; floor: the bare server.
@@ -57,8 +58,9 @@ from mcp_memory.core.errors import McpMemoryError
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.models.embed.factory import make_embedder
 from mcp_memory.server.mcp_server import DEFINITIONS_FILE as DEFINITIONS
-from mcp_memory.service.memory import open_memory
+from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.service.render import render
+from scripts.two_weeks import NOW, talks, two_weeks
 
 QUERIES, WARM_QUERIES, RECALL_QUERIES = 240, 12, 60
 ONE_BY_ONE = 300
@@ -123,22 +125,36 @@ async def _one_by_one(folder: Path, count: int) -> dict[str, Any]:
 
 
 async def _answers(bed: Bed, asked: Sequence[Query]) -> dict[str, Any]:
-    count = token_counter("o200k_base").count
-    tokens = words = hits = 0
     async with open_memory(Settings(home=bed.home)) as memory:
-        for query in asked:
-            shown = await memory.conversation_excerpts(query.text, neighbours=1, limit=HITS)
-            turns = [turn for passage in shown.passages for turn in passage.turns]
-            hits += sum(turn.found is not None for turn in turns)
-            tokens += await anyio.to_thread.run_sync(count, render(shown))
-            words += await anyio.to_thread.run_sync(count, "\n".join(turn.content for turn in turns))
+        invented = await _tokens_a_hit(memory, [query.text for query in asked])
+    with TemporaryDirectory(prefix="talk-", dir=bed.folder) as place:
+        async with two_weeks(Path(place) / "home") as memory:
+            steps = [step for talk in await anyio.to_thread.run_sync(talks, NOW) for step in talk.steps]
+            said = [str(step.get("user", "")) for step in steps]
+            talk = await _tokens_a_hit(memory, [text for text in said if text.endswith("?")])
+    count = token_counter("o200k_base").count
     whole: list[dict[str, Any]] = json.loads(await anyio.to_thread.run_sync(DEFINITIONS.read_bytes))
     bare = [{name: value for name, value in tool.items() if name != "outputSchema"} for tool in whole]
     return {
-        "tokens_a_hit": round(tokens / max(1, hits), 1),
-        "words_tokens_a_hit": round(words / max(1, hits), 1),
+        **invented,
+        "talk": talk,
         "tool_tokens": sum(count(json.dumps(tool, separators=(",", ":"))) for tool in whole),
         "tool_tokens_without_output": sum(count(json.dumps(tool, separators=(",", ":"))) for tool in bare),
+    }
+
+
+async def _tokens_a_hit(memory: Memory, questions: Sequence[str]) -> dict[str, float]:
+    count = token_counter("o200k_base").count
+    tokens = words = hits = 0
+    for question in questions:
+        shown = await memory.conversation_excerpts(question, neighbours=1, limit=HITS)
+        turns = [turn for passage in shown.passages for turn in passage.turns]
+        hits += sum(turn.found is not None for turn in turns)
+        tokens += await anyio.to_thread.run_sync(count, render(shown))
+        words += await anyio.to_thread.run_sync(count, "\n".join(turn.content for turn in turns))
+    return {
+        "tokens_a_hit": round(tokens / max(1, hits), 1),
+        "words_tokens_a_hit": round(words / max(1, hits), 1),
     }
 
 
@@ -339,7 +355,8 @@ def table(found: dict[str, Any]) -> Iterator[str]:
         f"{_pair(server['bare']['round_trip_ms'])} bare SDK server",
         f"first {server['ours']['first_ms']:.0f}: the model is loaded",
     )
-    yield _row("tokens a hit", f"{answers['tokens_a_hit']:.1f}", f"{answers['words_tokens_a_hit']:.1f} words alone", "")
+    for what, sizes in (("tokens a hit", answers), ("  of real words", answers["talk"])):
+        yield _row(what, f"{sizes['tokens_a_hit']:.1f}", f"{sizes['words_tokens_a_hit']:.1f} words alone", "")
     yield _row(
         "tokens of the tools",
         f"{answers['tool_tokens']:,}",

@@ -4,12 +4,14 @@ Installs each server into `.peers/`, starts it over stdio with an empty home, an
 messages and questions (`bench.peers.story`) with the same client. Needs Linux, npm and PyPI; basic-memory needs a
 Python 3.12 on the PATH, and mcp-memory-service a Python 3.11 whose SQLite loads extensions.
 
-* `initialize`: from spawn to the answer; the first start of each is not counted.
+* `initialize`: from spawn to the answer, of the first client of a home and of the next ones beside it; the first start
+  of each is not counted.
 * `definitions`: tokens of the names, descriptions and schemas of all tools (o200k).
 * store, search: median over rounds in which the servers take turns. `first ten`: the right message is among them, for
   questions with words of the message and for questions with synonyms.
-* `resident`: all processes of the server after the rounds. `disk`: the home, without weights of models.
-* `kill -9`: messages found again, of those acknowledged right before the server was killed.
+* `resident`: all processes of the home after the rounds, then with four clients, each of which has searched. `disk`:
+  the home, without weights of models.
+* `kill -9`: messages found again, of those acknowledged right before all processes of the home were killed.
 * `two servers`: messages written by two servers on one home at once: acknowledged but lost, and refused.
 
 Other work on the machine changes all timings alike: only their ratios count.
@@ -34,6 +36,7 @@ from bench.peers.programs import CANNOT_RUN, PROGRAMS
 from bench.peers.story import QUESTIONS
 
 HALF = len(QUESTIONS) // 2
+CLIENTS = 4
 
 
 def _p50(name: str) -> Callable[[Mapping[str, Any]], str]:
@@ -46,6 +49,7 @@ COLUMNS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "installed, MB": lambda row: f"{row['installed_mb']:,.0f}",
     "packages": lambda row: str(row["packages"]),
     "to `initialize`, s": lambda row: f"{row['initialize_ms']['p50'] / 1_000:.2f}",
+    "… beside another client, s": lambda row: f"{row['next_initialize_ms']['p50'] / 1_000:.2f}",
     "tools": lambda row: str(row["tools"]),
     "definitions, tokens": lambda row: f"{row['definition_tokens']:,}",
     "store one, ms": _p50("store_ms"),
@@ -55,6 +59,7 @@ COLUMNS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     f"in the first ten, other words (of {HALF})": lambda row: str(row["found_other_words"]),
     "a search returns, tokens": lambda row: f"{row['answer_tokens']:,}",
     "resident, MB": lambda row: f"{row['resident_mb']:,.0f}",
+    "resident with four clients, MB": lambda row: f"{row['clients_mb']:,.0f}",
     "disk, MB": lambda row: f"{row['disk_mb']:,.1f}",
     "kept after `kill -9`": lambda row: f"{row['kept']} of {row['kills']}",
     "two servers: lost, refused": lambda row: f"{row['lost']}, {row['refused']} of {row['writes']}",
@@ -79,6 +84,7 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
         ("definitions", lambda: measures.count_definitions(candidates)),
         ("fill", lambda: measures.fill(candidates, options.turns)),
         ("rounds", lambda: measures.rounds(candidates, batches=options.batches)),
+        ("more clients", lambda: measures.connect_more(candidates, CLIENTS)),
         ("two servers", lambda: measures.two_writers(candidates, options.writes)),
         ("kill -9", lambda: measures.kill_after_writes(candidates, options.kills)),
     ):

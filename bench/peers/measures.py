@@ -1,11 +1,10 @@
-"""Measures each server: start, definitions, storing, searching, size, `kill -9`, two servers on one home."""
+"""Measures each server: start, definitions, storing, searching, size, more clients, `kill -9`, two writers."""
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Thread
@@ -17,7 +16,7 @@ from tqdm import tqdm
 from bench.peers.installing import Installed, command_of, environment, prepare
 from bench.peers.programs import Program
 from bench.peers.story import QUESTIONS, Message, messages, unique
-from bench.peers.wire import Refused, Wire
+from bench.peers.wire import Refused, Wire, processes_of
 from bench.servers import memory_of
 from bench.stats import timings_ms
 from mcp_memory.core.token_counts import token_counter
@@ -132,9 +131,7 @@ def rounds(candidates: Sequence[Candidate], *, batches: int) -> None:
                     one.program.store(one.wire, some)
                     one.timed("store_batch", started)
     for one in alive(candidates):
-        assert one.wire is not None
-        one.figures["resident_mb"] = _resident(one.wire.process.pid)
-        one.wire.kill()
+        one.figures["resident_mb"] = _resident(one.folder / "home")
         if not one.program.stores:
             continue
         found = right[one.program.name]
@@ -143,7 +140,23 @@ def rounds(candidates: Sequence[Candidate], *, batches: int) -> None:
                 hit for hit, asked in zip(found, QUESTIONS, strict=True) if asked.same_words == same
             )
         one.figures["answer_tokens"] = round(sum(sizes[one.program.name]) / len(found))
-        one.figures["disk_mb"] = _disk(one.folder / "home")
+
+
+def connect_more(candidates: Sequence[Candidate], clients: int) -> None:
+    """Start servers on the home of the rounds until it has `clients`, each of which searches; then end all of them."""
+    for one in alive(candidates):
+        with one.trying(f"{clients} clients"), ExitStack() as stack:
+            for _ in range(1, clients):
+                started = perf_counter()
+                wire = stack.enter_context(one.open("home"))
+                wire.initialize()
+                one.timed("next_initialize", started)
+                one.program.search(wire, QUESTIONS[0].text)
+            one.figures["clients_mb"] = _resident(one.folder / "home")
+        assert one.wire is not None
+        one.wire.kill()
+        if one.program.stores:
+            one.figures["disk_mb"] = _disk(one.folder / "home")
 
 
 def kill_after_writes(candidates: Sequence[Candidate], kills: int) -> None:
@@ -208,14 +221,9 @@ def tokens(text: str) -> int:
     return token_counter("o200k_base").count(text)
 
 
-def _resident(group: int) -> float:
-    """Return the megabytes of all processes of a group."""
-    total = 0.0
-    for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError, ValueError):
-            if os.getpgid(int(folder.name)) == group:
-                total += memory_of(int(folder.name)).get("VmRSS", 0.0)
-    return round(total, 1)
+def _resident(home: Path) -> float:
+    """Return the megabytes of all processes of a home."""
+    return round(sum(memory_of(pid).get("VmRSS", 0.0) for pid in processes_of(home)), 1)
 
 
 def _disk(home: Path) -> float:

@@ -73,7 +73,7 @@ class Ours(Program):
         return text_of(wire.call("conversation_search", {"query": query, "limit": HITS, "neighbours": 0}))
 
     def hits(self, answer: str) -> str:
-        said = "\n".join(re.findall("^> (.*)", answer, re.MULTILINE)[:HITS])
+        said = "\n".join(re.findall(r"^\* .*?> (.*)", answer, re.MULTILINE)[:HITS])
         return re.sub(r" \[[^\]]*\]", "", said)  # the dates that it puts beside days and months
 
 
@@ -230,6 +230,7 @@ PROGRAMS: tuple[Program, ...] = (
 )
 
 CANNOT_RUN: dict[str, str] = {
+    "context-mode 2.2.3, mcp-memory-service 12.6.0, MemPalace 3.12.0": "newer than the registries of this run have",
     "memsearch 0.4.23": "no MCP server: a command and a plugin; downloads the weights of its model",
     "claude-mem 13.25.3": "a session of Claude must read each tool call",
     "agentmemory 0.9.29": "its server needs the iii engine, which npm does not have; alone it runs 7 of its 54 tools",

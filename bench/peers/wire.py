@@ -10,6 +10,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -24,8 +25,19 @@ class Refused(Exception):
     """The server answered with an error, ended, or took longer than two minutes."""
 
 
+def processes_of(home: Path) -> list[int]:
+    """Return the processes that have `home` as their HOME: those of its servers, detached ones among them."""
+    variable = b"HOME=" + os.fsencode(home)
+    found: list[int] = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):  # another user's, or ended
+            if variable in path.read_bytes().split(b"\0"):
+                found.append(int(path.parent.name))
+    return found
+
+
 class Wire:
-    """A running server. Leaving the `with` block kills the whole process group."""
+    """A running server. Leaving the `with` block kills all servers of its home."""
 
     def __init__(self, command: Sequence[str], *, home: Path, env: Mapping[str, str], seconds: float = _SECONDS):
         self.home, self.seconds, self._sent = home, seconds, 0
@@ -86,10 +98,15 @@ class Wire:
         return answer["result"]
 
     def kill(self) -> None:
-        """Kill the server and all its child processes with SIGKILL, and wait for its end."""
+        """Kill the server and all other processes of its home with SIGKILL, and wait for their end."""
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
+        while others := processes_of(self.home):
+            for pid in others:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(0.01)
         for stream in (self.process.stdin, self.process.stdout):
             if stream is not None:
                 with suppress(OSError):

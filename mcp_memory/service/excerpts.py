@@ -1,9 +1,9 @@
 """Excerpts of search results that fit a token budget.
 
 An explicit budget is exact for both forms of the answer, text and JSON; without it the answer is about as long as
-`BUDGETS` says. Long turns are shortened first, each to the part around the matching words; then hits are dropped from
-the end, and the cursor returns them first. Lines of tool results are dropped before any hit. Hits with adjacent
-neighbours form one passage, each turn once.
+`BUDGETS` says. Long turns are shortened first, neighbours before hits, each to the part around the matching words; then
+hits are dropped from the end, and the cursor returns them first. Lines of tool results are dropped before any hit. Hits
+with adjacent neighbours form one passage, each turn once.
 """
 
 from __future__ import annotations
@@ -48,9 +48,11 @@ from mcp_memory.suspicion.flags import flags
 BUDGETS: dict[Detail, int] = {"concise": 2_500, "detailed": 6_000}
 _BYTES_A_TOKEN = 3
 _WHOLE = 1 << 30
-_WIDTHS: dict[Detail, tuple[int, ...]] = {  # characters of a hit, a third of it for a neighbour
-    "concise": (320, 220, 150, 100, 60, 24),
-    "detailed": (_WHOLE, 6_000, 4_000, 2_600, 1_700, 1_100, 700, 450, 300, 200, 120, 60, 24),
+_WIDTHS: dict[Detail, tuple[tuple[int, int], ...]] = {  # characters of a hit and of a neighbour
+    "concise": ((320, 106), (320, 64), (220, 55), (150, 37), (100, 25), (60, 15), (24, 6)),
+    "detailed": tuple(
+        (width, width // 3) for width in (_WHOLE, 6_000, 4_000, 2_600, 1_700, 1_100, 700, 450, 300, 200, 120, 60, 24)
+    ),
 }
 _FACTS = (20, 12, 6, 3, 0)
 _FACTS_A_SCENE = 5  # facts and scenes are reduced together
@@ -92,14 +94,14 @@ def shown_turns(results: TurnResults, request: ExcerptRequest) -> ShownTurns:
     """Return the part of the results that fits the budget. Raises InvalidInput if no hit fits."""
     excerpts = _Excerpts(request)
 
-    def draft(count: int, width: int, facts: int) -> ShownTurns:
+    def draft(count: int, widths: tuple[int, int], facts: int) -> ShownTurns:
         hits, lines = results.hits[:count], _count_results(results.results, facts)
         return ShownTurns(
-            passages=[excerpts.passage(passage, width) for passage in passages(hits)],
+            passages=[excerpts.passage(passage, *widths) for passage in passages(hits)],
             left_out=len(results.hits) - count,
             cursor=_cursor(results, [hit.turn.id for hit in hits], len(results.hits) - count),
             note=_note_omissions(results.note, 0, [], len(results.results) - lines),
-            results=[excerpts.result(hit, width) for hit in results.results[:lines]],
+            results=[excerpts.result(hit, widths[0]) for hit in results.results[:lines]],
             known=results.known,
             listed=None if request.query.strip() else True,
         )
@@ -112,7 +114,8 @@ def shown_memories(results: MemoryResults, request: ExcerptRequest) -> ShownMemo
     excerpts = _Excerpts(request)
     total = len(results.atoms) + len(results.turns)
 
-    def draft(count: int, width: int, facts: int) -> ShownMemories:
+    def draft(count: int, widths: tuple[int, int], facts: int) -> ShownMemories:
+        width, _ = widths
         atoms, turns = results.atoms[:count], results.turns[: max(0, count - len(results.atoms))]
         ids = [*(hit.atom.id for hit in atoms), *(hit.turn.id for hit in turns)]
         scenes, lines = math.ceil(facts / _FACTS_A_SCENE), _count_results(results.results, facts)
@@ -120,7 +123,7 @@ def shown_memories(results: MemoryResults, request: ExcerptRequest) -> ShownMemo
             atoms=[excerpts.atom(hit, width * 2) for hit in atoms],
             facts=results.facts[:facts],
             scenes=[excerpts.scene(hit, width) for hit in results.scenes[:scenes]],
-            passages=[excerpts.passage(passage, width) for passage in passages(turns)],
+            passages=[excerpts.passage(passage, *widths) for passage in passages(turns)],
             left_out=total - count,
             cursor=_cursor(results, ids, total - count),
             note=_note_omissions(
@@ -157,14 +160,14 @@ def _cursor(results: TurnResults | MemoryResults, shown: Sequence[str], left_out
     return after(results.start, shown) if left_out else results.cursor
 
 
-def _fit(draft: Callable[[int, int, int], _Shown], total: int, request: ExcerptRequest) -> _Shown:
+def _fit(draft: Callable[[int, tuple[int, int], int], _Shown], total: int, request: ExcerptRequest) -> _Shown:
     """Return the fullest draft that fits: first narrower excerpts and fewer facts, then fewer hits.
 
     Raises InvalidInput if no hit fits.
     """
     steps = _WIDTHS[request.detail]
-    for step, width in enumerate(steps):
-        answer = draft(total, width, _FACTS[step * len(_FACTS) // len(steps)])
+    for step, widths in enumerate(steps):
+        answer = draft(total, widths, _FACTS[step * len(_FACTS) // len(steps)])
         if request.fits(answer):
             return answer
     fits, too_many = 0, total
@@ -176,7 +179,7 @@ def _fit(draft: Callable[[int, int, int], _Shown], total: int, request: ExcerptR
             f"budget_tokens={request.tokens} is too small for one result with its neighbours. "
             "Raise budget_tokens, or ask for fewer neighbours."
         )
-    return next(answer for width in steps if request.fits(answer := draft(fits, width, 0)))  # omitted hits leave room
+    return next(answer for widths in steps if request.fits(answer := draft(fits, widths, 0)))  # omitted hits leave room
 
 
 # --- passages ---------------------------------------------------------------------------------------
@@ -213,7 +216,8 @@ class _Excerpts:
         self._flags: dict[str, tuple[str, ...]] = {}
         self._newer: dict[str, Turn] = {}
 
-    def passage(self, run: Iterable[TurnHit | Turn], width: int) -> Passage:
+    def passage(self, run: Iterable[TurnHit | Turn], width: int, beside: int) -> Passage:
+        """Return a passage, its hits and their neighbours cut to so many characters."""
         rows = list(run)
         for row in rows:
             if isinstance(row, TurnHit):
@@ -221,7 +225,7 @@ class _Excerpts:
                 self._newer.update(row.newer)
         return Passage(
             session=(rows[0].turn if isinstance(rows[0], TurnHit) else rows[0]).session,
-            turns=[self._hit(row, width) if isinstance(row, TurnHit) else self._turn(row, width // 3) for row in rows],
+            turns=[self._hit(row, width) if isinstance(row, TurnHit) else self._turn(row, beside) for row in rows],
         )
 
     def atom(self, hit: AtomHit, width: int) -> ShownAtom:

@@ -9,7 +9,7 @@ import pytest
 
 
 @pytest.mark.parametrize(
-    "bench", ["find", "offload", "outputs", "recall", "result_search", "retrieval", "vectors", "week_one"]
+    "bench", ["excerpts", "find", "offload", "outputs", "recall", "result_search", "retrieval", "vectors", "week_one"]
 )
 def test_what_cannot_be_read_ends_a_command_with_a_sentence(bench: str, tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match=rf"bench\.{bench}: .*nowhere.* cannot be read"):

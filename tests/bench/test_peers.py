@@ -14,7 +14,7 @@ from bench.peers.installing import Installed
 from bench.peers.measures import Candidate, kill_after_writes, two_writers
 from bench.peers.programs import CANNOT_RUN, PROGRAMS
 from bench.peers.story import QUESTIONS, messages
-from bench.peers.wire import Refused, Wire
+from bench.peers.wire import Refused, Wire, processes_of
 from scripts.doc_examples import ROOT
 
 PAGE = (ROOT / "docs" / "compare.md").read_text(encoding="utf-8")
@@ -68,6 +68,19 @@ def test_two_floors_on_one_home_lose_nothing(tmp_path: Path) -> None:
     one = floor(tmp_path)
     two_writers([one], 10)
     assert (one.failed, one.figures) == ("", {"refused": 0, "lost": 0})
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="the bench needs Linux")
+def test_a_server_is_killed_with_the_processes_that_it_has_detached(tmp_path: Path) -> None:
+    program = (
+        "import subprocess, sys, time\n"
+        "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'], start_new_session=True)\n"
+        'sys.stdin.readline(); print(\'{"id": 1, "result": {}}\', flush=True); time.sleep(60)'
+    )
+    with Wire([sys.executable, "-c", program], home=tmp_path, env={**os.environ, "HOME": str(tmp_path)}) as wire:
+        assert wire.request("ping", {}) == {}
+        assert len(processes_of(tmp_path)) == 2
+    assert processes_of(tmp_path) == []
 
 
 def test_the_client_says_that_a_server_ended(tmp_path: Path) -> None:

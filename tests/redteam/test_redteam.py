@@ -25,7 +25,7 @@ OTHERS = re.compile(r"^\[[^]]*(?:said by a web page|from the web|output of a too
 LOOSE = re.compile(
     r"(?m)^>.*$|```+mermaid[\s\S]*?```+|<mcp-memory-recall [\s\S]*?</mcp-memory-recall>|'[^']*'|\"[^\"]*\""
 )
-_QUOTED = re.compile(r"(?m)^(?:> .*|`{3,}.*)$")
+_QUOTED = re.compile(r"(?m)^((?:\* )?t\d+ [^>\n]*|)> .*$|^`{3,}.*$")
 
 
 @pytest.fixture(scope="module")
@@ -188,8 +188,8 @@ def assert_fenced(text: str) -> None:
 
 
 def assert_quoted(text: str, case: Case) -> None:
-    """What is found stands behind a quotation mark at the beginning of its line, or as a name in marks of its own."""
-    loose = [line for line in _QUOTED.sub("", text).splitlines() if case.marker in to_plain_letters(line)]
+    """What is found follows a `>` at the beginning of its line or after the id and speaker, or is a name in quotes."""
+    loose = [line for line in _QUOTED.sub(r"\1", text).splitlines() if case.marker in to_plain_letters(line)]
     for line in loose:
         assert re.search(rf"`[^`]*{case.marker}[^`]*`|'[^']*{case.marker}[^']*'|\([^)]*{case.marker}[^)]*\)", line), (
             line
