@@ -357,7 +357,11 @@ def test_a_memory_of_an_older_version_is_searched_before_and_after_its_rows_are_
         say(store, "me", "apple again")
         merge(store, 2)
         assert [first for _, first, _ in segments(url)] == [0, 16]
-        assert migrate(as_owner(url)) == [("0002-keyed-identifiers", "backfill"), ("0008-term-segments", "backfill")]
+        assert migrate(as_owner(url)) == [
+            ("0002-keyed-identifiers", "backfill"),
+            ("0008-term-segments", "backfill"),
+            ("0011-smaller-rows", "backfill"),
+        ]
         assert [first for _, first, _ in segments(url)] == [0, 16, 32, 48]
         check_segments(url)
         assert ("0008-term-segments", "contract") in migrate(as_owner(url), contract=True)

@@ -10,7 +10,7 @@ sqlite-vec four times (`bench/RESULTS.md`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any
 
@@ -111,27 +111,25 @@ def scan(
     """
     import numpy as np
 
+    first = con.execute(f"SELECT min(id) FROM {table} WHERE id BETWEEN ? AND ?", span(space)).get
+    if first is None:
+        return
     listed: Any = con.execute(f"SELECT id, present FROM {table} WHERE id BETWEEN ? AND ? ORDER BY id", span(space))
     size = ROWS * dimensions
     together = max(1, _BYTES // size)
     buffer = np.empty((together * ROWS, dimensions), np.int8)
     raw = memoryview(buffer).cast("B")
-    while blocks := list[Any](islice(listed, together)):
-        ids = np.array([id for id, _ in blocks], np.int64)
-        present = np.frombuffer(b"".join(flags for _, flags in blocks), np.int8).reshape(-1, ROWS)
-        numbers = allowed_of(((ids & ID_MASK)[:, None] * ROWS + np.arange(ROWS)) * present, allowed)
-        used = numbers.any(axis=1)
-        if used.any():
-            _read_blocks(con, table, ids[used].tolist(), raw, size)
-            yield numbers[used].ravel(), buffer[: int(used.sum()) * ROWS]
-
-
-def _read_blocks(con: apsw.Connection, table: str, ids: Sequence[int], raw: memoryview, size: int) -> None:
-    """Read the vectors of blocks into consecutive parts of a buffer."""
-    with con.blob_open("main", table, "vectors", ids[0], False) as stored:
-        for place, id in enumerate(ids):
-            stored.reopen(id)
-            stored.read_into(raw, place * size, size)
+    with con.blob_open("main", table, "vectors", first, False) as stored:
+        while blocks := list[Any](islice(listed, together)):
+            ids = np.array([id for id, _ in blocks], np.int64)
+            present = np.frombuffer(b"".join(flags for _, flags in blocks), np.int8).reshape(-1, ROWS)
+            numbers = allowed_of(((ids & ID_MASK)[:, None] * ROWS + np.arange(ROWS)) * present, allowed)
+            used = numbers.any(axis=1)
+            for place, id in enumerate(ids[used].tolist()):
+                stored.reopen(id)
+                stored.read_into(raw, place * size, size)
+            if used.any():
+                yield numbers[used].ravel(), buffer[: int(used.sum()) * ROWS]
 
 
 def allowed_of(numbers: NDArray[np.int64], allowed: NDArray[np.bool_] | None) -> NDArray[np.int64]:
