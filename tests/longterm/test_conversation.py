@@ -147,7 +147,7 @@ async def test_without_a_query_turns_are_listed_by_time_newest_first_in_pages(
         listed += [hit.turn.content for hit in page.hits]
         cursor = page.cursor
     assert listed == ["day 4", "day 3", "day 2", "day 1", "day 0"]
-    assert "turns, newest first. " in await to_thread.run_sync(render, await memory.conversation_excerpts(limit=3))
+    assert "turns (*), newest first. " in await to_thread.run_sync(render, await memory.conversation_excerpts(limit=3))
     since = await memory.conversation_search(since="2026-11-21", until="2026-11-22", session="s")
     assert [hit.turn.content for hit in since.hits] == ["noted 2", "day 2", "noted 1", "day 1"]
 
