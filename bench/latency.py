@@ -55,6 +55,7 @@ from bench.ours import until_indexed
 from bench.stats import timings_ms
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import McpMemoryError
+from mcp_memory.core.garbage import collect_rarely
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.models.embed.factory import make_embedder
 from mcp_memory.server.mcp_server import DEFINITIONS_FILE as DEFINITIONS
@@ -73,6 +74,7 @@ MIB = 2**20
 async def measure(bed: Bed, *, pairs: int, offloads: int = 15) -> dict[str, Any]:
     """Return all figures; fill the bed first if it is empty."""
     capture = await filled(bed)
+    collect_rarely()  # as a server does
     await anyio.to_thread.run_sync(vectors.settle, bed.home)  # what the background has yet to do would be measured
     start = await anyio.to_thread.run_sync(partial(servers.start_up, pairs=pairs))
     single = await _one_by_one(bed.folder, ONE_BY_ONE)
