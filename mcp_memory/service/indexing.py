@@ -21,7 +21,7 @@ import logging
 import secrets
 import threading
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from time import monotonic
@@ -179,11 +179,16 @@ class Indexing:
                 self._progress.notify_all()
 
     def _index_words(self, space: str) -> None:
-        """Index all new turns of a space by their words."""
+        """Index all new turns of a space by their words.
+
+        On a full disk, say, they stay as they are: the call goes on, since searches read them too, and the background
+        tries again and reports the error.
+        """
         with self._progress:
             self._unindexed.pop(space, None)
-        while self._store.index_new_turns(space, limit=_WORDS_AT_ONCE):
-            pass
+        with suppress(McpMemoryError):
+            while self._store.index_new_turns(space, limit=_WORDS_AT_ONCE):
+                pass
 
     def _catch_up(self, seconds: float) -> None:
         """Wait, at most `seconds`, until the turns that this process has just stored are judged, embedded and read.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -54,6 +55,18 @@ async def until(memory: Memory, wanted: Callable[[IndexState], bool]) -> IndexSt
             await anyio.sleep(0.01)
 
 
+async def nothing_due(home: Path) -> None:
+    """Wait until the background has released every space until tomorrow."""
+    with anyio.fail_after(20):
+        while True:
+            con = apsw.Connection(str(home / "memory.db"), flags=apsw.SQLITE_OPEN_READONLY)
+            soonest = con.execute("SELECT min(at) FROM due").get
+            con.close()
+            if soonest is not None and soonest / 1000 > time.time() + 3_600:
+                break
+            await anyio.sleep(0.01)
+
+
 async def unindexed_turns(memory: Memory) -> int:
     return (await memory.status())["embedding"]["terms_waiting"]
 
@@ -99,6 +112,19 @@ async def test_a_recorded_turn_is_found_by_its_words_at_once_in_every_process(ho
         assert await unindexed_turns(memory) == 0
         (hit, *_) = (await other.conversation_search("remark 3")).hits
         assert hit.turn.content == "remark 3 on kettles"
+
+
+@pytest.mark.files
+@pytest.mark.usefixtures("paused")
+async def test_a_search_finds_new_turns_though_a_full_disk_keeps_them_from_the_index(home: Path) -> None:
+    with failing_disk() as disk:
+        async with open_memory(home=home, embedder="none") as memory:
+            await memory.record_turns(TURNS, session="s")
+            disk.arm(1, apsw.FullError, for_good=True)
+            (hit, *_) = (await memory.conversation_search("remark 3", role="user")).hits
+            assert hit.turn.content == "remark 3 on kettles"
+            assert await unindexed_turns(memory) == 10
+            disk.at = 0
 
 
 @pytest.mark.files
@@ -158,7 +184,7 @@ async def test_the_background_works_when_no_call_is_served(home: Path, monkeypat
     async with open_memory(home=home, embedder="none") as memory:
         await memory.record_turns(TURNS, session="s")
         part = memory._parts.indexing  # pyright: ignore[reportPrivateUsage]
-        await until(memory, lambda state: state.terms_waiting == 0)
+        await nothing_due(home)
         monkeypatch.setattr(part, "_judge_turns", step)
         with part.serving():
             await anyio.to_thread.run_sync(
