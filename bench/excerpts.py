@@ -1,4 +1,4 @@
-"""What excerpts cost, and what they keep: `python -m bench.excerpts DIR... [--limit N] [--json FILE]`
+"""Measures the tokens of excerpts, and the answers in them: `python -m bench.excerpts DIR... [--limit N] [--json FILE]`
 
 DIR contains a set as `bench.sets` reads it, or sets that count as one; each haystack is stored as by `bench.ours`. Each
 question is asked of `conversation_search` as its tool does by default: ten hits, each with its neighbours, concise.
@@ -83,7 +83,7 @@ async def measure(haystacks: Sequence[Haystack]) -> dict[str, Any]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="bench.excerpts", description="What excerpts cost, and what they keep.")
+    parser = argparse.ArgumentParser(prog="bench.excerpts", description="Tokens of excerpts, and the answers in them.")
     parser.add_argument("sets", nargs="+", type=Path, metavar="DIR")
     parser.add_argument("--limit", type=int, metavar="N", help="the first N haystacks of each DIR")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
