@@ -272,25 +272,36 @@ class Encoder:
         return [_BEGIN, *ids, _END] if any(ids) else []
 
     def _outputs(self, texts: Sequence[Sequence[int]]) -> tuple[Floats, Floats]:
-        """Return for each text the sum over its pieces, and the output of the last layer, of length one."""
+        """Return for each text the sum over its pieces, and the output of the last layer, of length one.
+
+        Equal windows of pieces have equal features and are computed once. A sentence and the text around it share most
+        of theirs.
+        """
         import numpy as np
 
         layers = self._layers
         lengths = np.array([len(ids) for ids in texts])
-        features = np.empty((lengths.sum(), 512 + _WIDTH * len(_WINDOWS)), np.float32)
-        features[:, :512] = self._rows(np.concatenate(texts))
-        inputs = features[:, :512] @ layers["project"] + layers["project_bias"]
-        inputs = _normalise(inputs, layers["project_gain"], layers["project_shift"])
+        pieces, piece_at = np.unique(np.concatenate(texts), return_inverse=True)
+        rows = self._rows(pieces)
+        inputs = _normalise(
+            rows @ layers["project"] + layers["project_bias"], layers["project_gain"], layers["project_shift"]
+        )
+        computed = [(rows, piece_at)]  # distinct rows, and the row of each position in the texts
         for place, (size, before) in enumerate(_WINDOWS):
-            columns = slice(place * _WIDTH, (place + 1) * _WIDTH)
-            hidden, around = inputs[:, columns], _windows(lengths, size, before)
+            hidden, hidden_at = inputs[:, place * _WIDTH : (place + 1) * _WIDTH], piece_at
+            around = _windows(lengths, size, before)
             for layer in (1, 2):
+                windows, hidden_at = _distinct(np.append(hidden_at, len(hidden))[around])
+                padded = np.concatenate([hidden, np.zeros((1, _WIDTH), np.float32)])
                 name = f"window{size}_{layer}"
-                seen = _side_by_side(hidden, around) @ layers[name] + layers[f"{name}_bias"]
-                hidden = np.maximum(seen, 0) + hidden
-            features[:, 512 + columns.start : 512 + columns.stop] = hidden
+                seen = padded[windows].reshape(len(windows), -1) @ layers[name] + layers[f"{name}_bias"]
+                hidden = np.maximum(seen, 0) + padded[windows[:, before]]
+            computed.append((hidden, hidden_at))
+        _, widest_at = computed[-1]  # these windows contain the others, so positions with equal ones are equal
+        _, distinct = np.unique(widest_at, return_index=True)
+        features = np.concatenate([rows[at[distinct]] for rows, at in computed], axis=1)
         features = _normalise(features, layers["gain"], layers["shift"])
-        summed = np.add.reduceat(features, np.cumsum(lengths) - lengths) @ layers["sum"]
+        summed = np.add.reduceat(features[widest_at], np.cumsum(lengths) - lengths) @ layers["sum"]
         summed = (summed + lengths[:, None] * layers["sum_bias"]) / np.sqrt(lengths)[:, None]
         summed = summed.astype(np.float32)
         first = np.maximum(summed @ layers["skip1"] + np.maximum(summed @ layers["up1"], 0) @ layers["down1"], 0)
@@ -338,13 +349,14 @@ def _windows(lengths: NDArray[np.int64], size: int, before: int) -> NDArray[np.i
     return np.where((around < first) | (around >= end), total, around)
 
 
-def _side_by_side(rows: Floats, around: NDArray[np.int64]) -> Floats:
-    """Return for each row the rows of its window side by side, zeros beyond the text."""
+def _distinct(windows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the distinct rows of small numbers, and for each row the index of the one that equals it."""
     import numpy as np
 
-    padded = np.zeros((len(rows) + 1, rows.shape[1]), np.float32)
-    padded[:-1] = rows
-    return padded[around].reshape(len(around), -1)
+    base = int(windows.max()) + 1  # five digits fit into 63 bits up to a base of 6,000
+    numbers = windows @ np.array([base**place for place in range(windows.shape[1])], np.int64)
+    _, first, inverse = np.unique(numbers, return_index=True, return_inverse=True)
+    return windows[first], inverse
 
 
 def _normalise(rows: Floats, gain: Floats, shift: Floats) -> Floats:

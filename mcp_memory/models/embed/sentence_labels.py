@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from typing import TYPE_CHECKING, Any, get_args
 
 from mcp_memory.core.types import Label
@@ -148,7 +149,9 @@ def _features_and_rules(sentences: Sequence[SentenceInTurn]) -> tuple[NDArray[np
 
     encoder = shared_encoder()
     texts = [sentence.text for sentence in sentences] + [sentence.context for sentence in sentences]
-    places = {text: place for place, text in enumerate(dict.fromkeys(texts))}  # a single sentence is its context
+    # A single sentence is its context. Each is beside its context, so that both are computed together.
+    together = chain.from_iterable((sentence.text, sentence.context) for sentence in sentences)
+    places = {text: place for place, text in enumerate(dict.fromkeys(together))}
     features = encoder.features(list(places))[[places[text] for text in texts]]
     cues = np.array([cues_of(text) for text in texts], np.float32)
     count = len(sentences)
