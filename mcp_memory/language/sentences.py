@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import partial
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 from mcp_memory.language import pattern_of, words_of
@@ -36,6 +36,7 @@ _WIDE = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
 _quoted = partial(pattern_of, "mcp_memory.language", "data/quoted.txt")
 
 
+@lru_cache(maxsize=32)  # the reader asks about a turn and the reply before it for each statement
 def own_part(text: str) -> str:
     """Return the text with `FILL` for each character of other people's words, except line ends; the length is kept."""
     spans = list(_spans(text))
