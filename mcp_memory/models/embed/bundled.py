@@ -294,8 +294,10 @@ class Encoder:
                 windows, hidden_at = _distinct(np.append(hidden_at, len(hidden))[around])
                 padded = np.concatenate([hidden, np.zeros((1, _WIDTH), np.float32)])
                 name = f"window{size}_{layer}"
-                seen = padded[windows].reshape(len(windows), -1) @ layers[name] + layers[f"{name}_bias"]
-                hidden = np.maximum(seen, 0) + padded[windows[:, before]]
+                hidden = padded[windows].reshape(len(windows), -1) @ layers[name]
+                hidden += layers[f"{name}_bias"]
+                np.maximum(hidden, 0, out=hidden)
+                hidden += padded[windows[:, before]]
             computed.append((hidden, hidden_at))
         _, widest_at = computed[-1]  # these windows contain the others, so positions with equal ones are equal
         _, distinct = np.unique(widest_at, return_index=True)
@@ -360,12 +362,14 @@ def _distinct(windows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np
 
 
 def _normalise(rows: Floats, gain: Floats, shift: Floats) -> Floats:
-    """Return the rows after layer normalisation."""
+    """Apply layer normalisation to the rows, in place, and return them."""
     import numpy as np
 
-    rows = rows - rows.mean(axis=1, keepdims=True)
-    spread = np.einsum("ij,ij->i", rows, rows)[:, None] / rows.shape[1]
-    return rows / np.sqrt(spread + _EPSILON) * gain + shift
+    rows -= rows.mean(axis=1, keepdims=True)
+    rows /= np.sqrt(np.einsum("ij,ij->i", rows, rows)[:, None] / rows.shape[1] + _EPSILON)
+    rows *= gain
+    rows += shift
+    return rows
 
 
 _encoder_of = cache(Encoder)
