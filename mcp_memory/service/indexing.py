@@ -1,8 +1,8 @@
 """Keeps rows embedded and indexed; makes the vectors of a query.
 
 Turns are indexed by their words, judged, embedded and read in the background, so that storing never waits for that. The
-background works in small steps between the calls of clients, because a call that has to share the interpreter with it
-takes several times as long; under calls without a pause it gets a tenth of the time. A search, and closing, wait a
+background works in small steps when no client has called for a moment, because a call that has to share the interpreter
+with it takes several times as long; under calls without a pause it gets a tenth of the time. A search, and closing, wait a
 moment until the latest turns of this process are judged, embedded by the bundled model, and their sentences read. A
 search first indexes their words itself, however many there are. Statements are embedded in the call that stores them,
 unless the model is remote. Rows without a vector are embedded whenever they are met, so a kill, a failed call or a
@@ -45,8 +45,9 @@ _AFTER_FAILURE_S = 60.0
 _CLOSING_S = 5.0
 _CATCHING_UP_S = 1.0
 _BETWEEN_S = 0.05  # pause for writers of other processes
-_PAUSE_S, _LONGEST_S = 0.25, 10.0  # the pause between calls that store, and the longest wait for it
+_PAUSE_S, _LONGEST_S = 0.25, 10.0  # the pause between calls, and the longest wait for it
 _WAIT_A_STEP = 9  # the longest wait for a pause, as a multiple of the time that the last step took
+_EMBEDDED_A_STEP = 32  # rows, by a local model: a fifth of a second
 _WORDS_A_STEP, _WORDS_AT_ONCE = 50, 1_000  # turns that the background, and a search, index together
 _MOST_NEW = 10_000  # turns whose words are not indexed yet: a second of work for a search
 _READING_S = 60.0  # turns of a space whose rows cannot be embedded, within its lease
@@ -111,7 +112,7 @@ class Indexing:
         self._unindexed: dict[str, int] = {}
         """How many turns this process has stored in each space since it last indexed the words of new turns there."""
         self._served = 0  # calls at this moment
-        self._last_stored = monotonic()  # a new client calls first, before background work
+        self._last_call = monotonic()  # when it ended; a new client calls first, before background work
         self._step_began = monotonic()
         self._waiting = 0  # number of calls that wait for vectors
         self._is_behind = False  # more than a batch of rows is waiting
@@ -156,7 +157,6 @@ class Indexing:
         If very many turns of the space are not indexed by their words yet, index them now.
         """
         with self._progress:
-            self._last_stored = monotonic()
             if turns and space is not None:
                 self._complete = self._embedder is None
                 self._stored += turns
@@ -176,6 +176,7 @@ class Indexing:
         finally:
             with self._progress:
                 self._served -= 1
+                self._last_call = monotonic()
                 self._progress.notify_all()
 
     def _index_words(self, space: str) -> None:
@@ -213,14 +214,14 @@ class Indexing:
                 self._waiting -= 1
 
     def _await_pause(self, longest: float) -> None:
-        """Wait, at most so many seconds, until no call is served, nor has stored anything for a moment.
+        """Wait, at most so many seconds, until no call is served, nor was served a moment ago.
 
         A call that waits for the background ends the wait.
         """
         latest = monotonic() + longest
         with self._progress:
             while not self._waiting and not self._stop.is_set():
-                pause_ends = latest if self._served else self._last_stored + _PAUSE_S
+                pause_ends = latest if self._served else self._last_call + _PAUSE_S
                 left = min(pause_ends, latest) - monotonic()
                 if left <= 0:
                     break
@@ -392,7 +393,7 @@ class Indexing:
         return timedelta(0) if has_embedded or self._read_turns(space, self._pause) else again
 
     def _embed(self, space: str) -> bool:
-        """Embed a batch of rows without vectors; return whether there were any."""
+        """Embed some rows without vectors; return whether there were any."""
         embedder = self._embedder
         rows = self._store.unembedded(space, embedder.identity, limit=_BATCH) if embedder else []
         with self._progress:
@@ -401,6 +402,8 @@ class Indexing:
         if embedder is None or not rows:
             return False
         self._complete = False
+        if embedder.local:
+            rows = rows[:_EMBEDDED_A_STEP]
         data = embedder.embed([text for _, text in rows])
         if not self._stop.is_set():  # else the store may be closed by now
             self._store.put_vectors([(space, id) for id, _ in rows], Vectors(identity=embedder.identity, data=data))

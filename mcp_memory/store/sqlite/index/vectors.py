@@ -212,8 +212,7 @@ def unembedded(tx: Transaction, identity: str, *, limit: int, seen: Seen) -> lis
             " ORDER BY id LIMIT ?",
             *(start, limit - len(texts)),
         )
-        if not rows:
-            seen.up_to[layer, space] = last
+        seen.up_to[layer, space] = rows[0][0] - 1 if rows else last
         texts += [(f"{layer[0]}{number}", text) for number, text in rows]
     return texts
 
