@@ -2,12 +2,12 @@
 
 Turns are indexed by their words, judged, embedded and read in the background, so that storing never waits for that. The
 background works in small steps when no client has called for a moment, because a call that has to share the interpreter
-with it takes several times as long; under calls without a pause it gets a tenth of the time. A search, and closing, wait a
-moment until the latest turns of this process are judged, embedded by the bundled model, and their sentences read. A
-search first indexes their words itself, however many there are. Statements are embedded in the call that stores them,
-unless the model is remote. Rows without a vector are embedded whenever they are met, so a kill, a failed call or a
-change of model needs no other bookkeeping. Until the configured model has embedded everything, the fullest other index
-that can still be queried is searched too, so a change of model never empties an answer.
+with it takes several times as long; under calls without a pause it gets a tenth of the time. A search, and closing,
+wait a moment until the latest turns of this process are judged, embedded by the bundled model, and their sentences
+read. A search first indexes their words itself, however many there are. Statements are embedded in the call that stores
+them, unless the model is remote. Rows without a vector are embedded whenever they are met, so a kill, a failed call or
+a change of model needs no other bookkeeping. Until the configured model has embedded everything, the fullest other
+index that can still be queried is searched too, so a change of model never empties an answer.
 
 The background threads of all processes with one model share a queue of spaces (`queues.claim_space`). Each claims the
 space that has been due longest, indexes the words of its new turns, then judges some turns (`trust.judge_waiting`),
