@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
@@ -313,6 +313,24 @@ def index_terms(text: str) -> list[str]:
     """
     tokens = _tokens(text)
     return _terms(tokens, languages_of(tokens))
+
+
+def terms_among(text: str, terms: Collection[str]) -> frozenset[str]:
+    """Return which of these terms are `index_terms` of a text, without stemming words that cannot give any of them."""
+    tokens = _tokens(text)
+    languages = languages_of(tokens)
+    if languages in ((), ("en",)):  # other stemmers also change letters within a word
+        beginnings = [term[: max(1, len(term) - 2)] for term in terms if term.isascii() and term.isalpha()]
+        tokens = [token for token in tokens if _may_give(token, beginnings)]
+    return frozenset(terms).intersection(_terms(tokens, languages))
+
+
+def _may_give(token: str, beginnings: Sequence[str]) -> bool:
+    """Return whether a token can give a term with one of these beginnings; the English stemmer changes two letters."""
+    if not (token.isascii() and token.isalpha()):
+        return True
+    low = token.lower()
+    return any(beginning in low for beginning in beginnings)
 
 
 def terms_of_each(texts: Iterable[str]) -> list[list[str]]:

@@ -34,7 +34,7 @@ from functools import lru_cache
 from mcp_memory.core.errors import EmbeddingFailed
 from mcp_memory.core.text import with_speaker
 from mcp_memory.core.types import Known
-from mcp_memory.language.words import index_terms
+from mcp_memory.language.words import index_terms, terms_among
 from mcp_memory.longterm.search.query import parse_query
 from mcp_memory.longterm.search.question_words import COMMON, content_words, is_echo
 from mcp_memory.longterm.search.ranking import rarity, without_names
@@ -289,10 +289,12 @@ class AskedWords:
 
     def in_row(self, id: str, text: str) -> frozenset[str]:
         """Return the words that a row has, by the index; words that its postings may lack are looked for in `text`."""
-        row = int(id[1:])
-        if len(text) > _READ or any(row < since and _may_have(text, word) for word, since in self._known_since.items()):
+        if len(text) > _READ:
             return self.in_text(text)
-        return frozenset(word for word, rows in self._rows.items() if row in rows)
+        row = int(id[1:])
+        indexed = frozenset(word for word, rows in self._rows.items() if row in rows)
+        unsure = [word for word, since in self._known_since.items() if row < since and _may_have(text, word)]
+        return indexed | terms_among(text, unsure) if unsure else indexed
 
 
 def _may_have(text: str, word: str) -> bool:
