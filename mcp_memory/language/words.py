@@ -319,18 +319,10 @@ def terms_among(text: str, terms: Collection[str]) -> frozenset[str]:
     """Return which of these terms are `index_terms` of a text, without stemming words that cannot give any of them."""
     tokens = _tokens(text)
     languages = languages_of(tokens)
-    if languages in ((), ("en",)):  # other stemmers also change letters within a word
-        beginnings = [term[: max(1, len(term) - 2)] for term in terms if term.isascii() and term.isalpha()]
-        tokens = [token for token in tokens if _may_give(token, beginnings)]
+    if languages in ((), ("en",)):  # other stemmers change more than the last two letters
+        beginnings = tuple(term[: max(1, len(term) - 2)] for term in terms)
+        tokens = [token for token in tokens if not _is_plain_word(token) or token.lower().startswith(beginnings)]
     return frozenset(terms).intersection(_terms(tokens, languages))
-
-
-def _may_give(token: str, beginnings: Sequence[str]) -> bool:
-    """Return whether a token can give a term with one of these beginnings; the English stemmer changes two letters."""
-    if not (token.isascii() and token.isalpha()):
-        return True
-    low = token.lower()
-    return any(beginning in low for beginning in beginnings)
 
 
 def terms_of_each(texts: Iterable[str]) -> list[list[str]]:
@@ -420,9 +412,13 @@ def _plain_terms(token: str) -> tuple[str, ...]:
     return _token_terms(token, ())
 
 
+def _is_plain_word(token: str) -> bool:
+    return token.isascii() and token.isalpha() and (token.islower() or token.istitle() or token.isupper())
+
+
 def _token_terms(token: str, languages: tuple[str, ...]) -> tuple[str, ...]:
     if token.isascii():
-        is_word = token.isalpha() and (token.islower() or token.istitle() or token.isupper())
+        is_word = _is_plain_word(token)
     elif _PATTERNS["DENSE_SCRIPT"].match(token):
         return tuple(dense_terms(token))
     else:

@@ -276,9 +276,11 @@ class AskedWords:
 
     def __init__(self, store: Store, space: str, layer: Layer, question: str) -> None:
         self.words = content_words(question)
-        self.postings = store.postings(space, layer, self.words, filters=Filters())
+        found = store.postings(space, layer, self.words, filters=Filters(), absent=True)
+        self.postings = [posting for posting in found if posting.documents]
         self._rows = {posting.term: frozenset(posting.rows.tolist()) for posting in self.postings}
-        self._known_since = dict.fromkeys(set(self.words) - self._rows.keys(), math.inf) | {
+        left_out = set(self.words).difference(posting.term for posting in found)
+        self._known_since = dict.fromkeys(left_out, math.inf) | {
             posting.term: int(posting.rows[-1]) for posting in self.postings if posting.documents > len(posting.rows)
         }
         """The words whose postings lack older rows, with the oldest row that they have; infinity for none."""
@@ -298,9 +300,11 @@ class AskedWords:
 
 
 def _may_have(text: str, word: str) -> bool:
-    """Return whether an index term can be of a text: False only if both are plain, and it lacks the word's start."""
-    if not (text.isascii() and word.isascii() and word.isalpha()):
+    """Return whether an index term can be of a text; False is sure."""
+    if not text.isascii():
         return True
+    if not (word.isascii() and word.isalpha()):
+        return word.isascii()  # folding leaves ASCII as it is
     return word[: max(1, len(word) - 2)] in _APART.sub("", text.lower())  # stemmers change the last two letters
 
 
