@@ -320,9 +320,19 @@ def terms_among(text: str, terms: Collection[str]) -> frozenset[str]:
     tokens = _tokens(text)
     languages = languages_of(tokens)
     if languages in ((), ("en",)):  # other stemmers change more than the last two letters
-        beginnings = tuple(term[: max(1, len(term) - 2)] for term in terms)
-        tokens = [token for token in tokens if not _is_plain_word(token) or token.lower().startswith(beginnings)]
+        beginnings = beginnings_of(terms)
+        tokens = [token for token in tokens if may_give(token, beginnings)]
     return frozenset(terms).intersection(_terms(tokens, languages))
+
+
+def beginnings_of(terms: Iterable[str]) -> tuple[str, ...]:
+    """Return the beginnings of the English words whose stems are these terms, for `may_give`."""
+    return tuple(term[: max(1, len(term) - 2)] for term in terms)  # the stemmer changes the last two letters at most
+
+
+def may_give(token: str, beginnings: tuple[str, ...]) -> bool:
+    """Return whether a token may have a base term with one of these beginnings; False is sure."""
+    return token.lower().startswith(beginnings) or not _is_plain_word(token)
 
 
 def terms_of_each(texts: Iterable[str]) -> list[list[str]]:
@@ -359,9 +369,14 @@ def base_terms_of_word(run: str) -> Sequence[str]:
     return _cached_base_terms(run) if len(run) <= _CACHED_RUN else base_terms(run)
 
 
+def without_punctuation(run: str) -> str:
+    """Return a run without the usual punctuation around it, which gives no terms."""
+    return run.lstrip(_BEFORE).rstrip(_BEHIND)
+
+
 @lru_cache(maxsize=8_192)
 def _cached_base_terms(run: str) -> Sequence[str]:
-    word = run.lstrip(_BEFORE).rstrip(_BEHIND)
+    word = without_punctuation(run)
     return _plain_terms(word) if word.isascii() and word.isalpha() else base_terms(run)
 
 
