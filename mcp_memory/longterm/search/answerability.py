@@ -348,13 +348,13 @@ def words_with_neighbours(store: Store, space: str, ids: Sequence[str], asked: A
     near = store.read(space, turn_rows.context_windows, ids, around=NEIGHBOURS)
     words = {turn.id: asked.in_row(turn.id, with_speaker(turn.content, turn.name)) for turn in near}
     turns = {turn.id: turn for turn in near}
+    by_place = {(turn.session, turn.position): turn.id for turn in near}
     presence: dict[str, TermPresence] = {}
     for turn in (turns[id] for id in ids if id in turns):
         nearness: dict[str, float] = {}
-        for other in near:
-            distance = abs(other.position - turn.position)
-            if other.session == turn.session and distance <= NEIGHBOURS:
-                for word in words[other.id]:
-                    nearness[word] = max(nearness.get(word, 0.0), 1 / (1 + distance))
+        for offset in range(-NEIGHBOURS, NEIGHBOURS + 1):
+            other = by_place.get((turn.session, turn.position + offset))
+            for word in words[other] if other else ():
+                nearness[word] = max(nearness.get(word, 0.0), 1 / (1 + abs(offset)))
         presence[turn.id] = nearness
     return presence
