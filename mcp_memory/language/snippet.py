@@ -13,7 +13,7 @@ from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from mcp_memory.language.sentences import sentences
-from mcp_memory.language.words import base_terms_of_word
+from mcp_memory.language.words import base_terms_of_word, beginnings_of, may_give, without_punctuation
 
 _READ = 60_000  # characters
 _CHUNK = re.compile(r"\S+")
@@ -32,10 +32,10 @@ class TermMatch(NamedTuple):
 def matches(text: str, terms: AbstractSet[str]) -> list[TermMatch]:
     """Return the places of terms (of `query_terms`) in a text, in order."""
     runs = set(text[:_READ].split()) if terms else ()
-    letters = {letter for term in terms for letter in (term[0], term[0].upper())}
+    beginnings = beginnings_of(terms)
     inside: dict[str, list[TermMatch]] = {}
     for run in runs:
-        if run[0] in letters or not _is_plain(run):
+        if may_give(run if run.isalpha() else without_punctuation(run), beginnings):
             present = terms & frozenset(base_terms_of_word(run))
             if present:
                 inside[run] = _inside(run, present)
@@ -44,11 +44,6 @@ def matches(text: str, terms: AbstractSet[str]) -> list[TermMatch]:
         for chunk in (_CHUNK.finditer(text, 0, _READ) if inside else ())
         for start, end, term in inside.get(chunk[0], ())
     ]
-
-
-def _is_plain(run: str) -> bool:
-    """Return whether a run is a word such as `Kettles`: its one term begins with the same letter."""
-    return run.isascii() and run.isalpha() and run[1:].islower()
 
 
 def _inside(chunk: str, present: AbstractSet[str]) -> list[TermMatch]:

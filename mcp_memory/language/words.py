@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
@@ -315,6 +315,26 @@ def index_terms(text: str) -> list[str]:
     return _terms(tokens, languages_of(tokens))
 
 
+def terms_among(text: str, terms: Collection[str]) -> frozenset[str]:
+    """Return which of these terms are `index_terms` of a text, without stemming words that cannot give any of them."""
+    tokens = _tokens(text)
+    languages = languages_of(tokens)
+    if languages in ((), ("en",)):  # other stemmers change more than the last two letters
+        beginnings = beginnings_of(terms)
+        tokens = [token for token in tokens if may_give(token, beginnings)]
+    return frozenset(terms).intersection(_terms(tokens, languages))
+
+
+def beginnings_of(terms: Iterable[str]) -> tuple[str, ...]:
+    """Return the beginnings of the English words whose stems are these terms, for `may_give`."""
+    return tuple(term[: max(1, len(term) - 2)] for term in terms)  # the stemmer changes the last two letters at most
+
+
+def may_give(token: str, beginnings: tuple[str, ...]) -> bool:
+    """Return whether a token may have a base term with one of these beginnings; False is sure."""
+    return token.lower().startswith(beginnings) or not _is_plain_word(token)
+
+
 def terms_of_each(texts: Iterable[str]) -> list[list[str]]:
     """Return the search terms of each text."""
     return [index_terms(text) for text in texts]
@@ -349,9 +369,14 @@ def base_terms_of_word(run: str) -> Sequence[str]:
     return _cached_base_terms(run) if len(run) <= _CACHED_RUN else base_terms(run)
 
 
+def without_punctuation(run: str) -> str:
+    """Return a run without the usual punctuation around it, which gives no terms."""
+    return run.lstrip(_BEFORE).rstrip(_BEHIND)
+
+
 @lru_cache(maxsize=8_192)
 def _cached_base_terms(run: str) -> Sequence[str]:
-    word = run.lstrip(_BEFORE).rstrip(_BEHIND)
+    word = without_punctuation(run)
     return _plain_terms(word) if word.isascii() and word.isalpha() else base_terms(run)
 
 
@@ -402,9 +427,13 @@ def _plain_terms(token: str) -> tuple[str, ...]:
     return _token_terms(token, ())
 
 
+def _is_plain_word(token: str) -> bool:
+    return token.isascii() and token.isalpha() and (token.islower() or token.istitle() or token.isupper())
+
+
 def _token_terms(token: str, languages: tuple[str, ...]) -> tuple[str, ...]:
     if token.isascii():
-        is_word = token.isalpha() and (token.islower() or token.istitle() or token.isupper())
+        is_word = _is_plain_word(token)
     elif _PATTERNS["DENSE_SCRIPT"].match(token):
         return tuple(dense_terms(token))
     else:

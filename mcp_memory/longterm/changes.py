@@ -78,6 +78,12 @@ def _is_denied(clause: ValueClause) -> bool:
     return bool(clause.values) and not clause.former and is_negative(clause.text)
 
 
+def is_bare_value(text: str) -> bool:
+    """Return whether a text begins with a value and no other words, so that only a question shows what it is about."""
+    first = next(iter(first_clauses(text)), None)
+    return first is not None and bool(first.values) and not first.words
+
+
 def _with_words_of_question(answer: tuple[ValueClause, ...], asked: str) -> Iterator[ValueClause]:
     """Yield the first clause of an answer, if it is a bare value, extended by the words of the last question."""
     first = next(iter(answer), None)

@@ -43,6 +43,7 @@ from mcp.shared.exceptions import MCPError
 from pydantic import AnyUrl
 
 from mcp_memory import __version__
+from mcp_memory.core import audit
 from mcp_memory.core.audit import ids_in, local_user
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput, McpMemoryError, NotFound, Refused
@@ -243,7 +244,9 @@ class MemoryServer(MCPServer[None]):
             request.outcome = NotFound.__name__
             names = ", ".join(tool.name for tool in await self.list_tools())
             raise ToolError(f"There is no tool {one_line(await _mask(name), 60)!r}. Tools: {names}.")
-        request.verb, request.ids = tool.name, ids_in(arguments, nested=False)
+        request.verb = tool.name
+        if audit.is_on():
+            request.ids = ids_in(arguments, nested=False)
         needed = tool.right or right_needed(read_only=tool.read_only, destructive=tool.destructive)
         _check_right(name.removeprefix(VERB_PREFIX), needed)
         began, failed = time.perf_counter(), None
@@ -251,7 +254,8 @@ class MemoryServer(MCPServer[None]):
             meta = (context and context.request_context.meta) or {}
             memory = self._memory_for_call if name.startswith(VERB_PREFIX) else self._memory_for_client
             result = await tool.call(partial(memory, context), arguments, meta)
-            request.ids = (*request.ids, *ids_in(result.structured_content))
+            if audit.is_on():
+                request.ids = (*request.ids, *ids_in(result.structured_content))
             if tool.right == "operator":
                 request.space = arguments.get("space", request.space)
             return result

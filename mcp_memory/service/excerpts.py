@@ -200,10 +200,10 @@ def passages(hits: Sequence[TurnHit]) -> list[list[TurnHit | Turn]]:
 
 
 def _are_adjacent(run: Sequence[Turn], other: Sequence[Turn]) -> bool:
+    if run[0].session != other[0].session:
+        return False
     places = {turn.position for turn in other}
-    return run[0].session == other[0].session and any(
-        turn.position + step in places for turn in run for step in (-1, 0, 1)
-    )
+    return any(turn.position + step in places for turn in run for step in (-1, 0, 1))
 
 
 class _Excerpts:
@@ -262,10 +262,10 @@ class _Excerpts:
         )
 
     def _hit(self, hit: TurnHit, width: int) -> Excerpt:
-        why = self._why(hit.turn.id, hit, with_speaker(hit.turn.content, hit.turn.name))
-        return replace(self._turn(hit.turn, width), found=replace(why, close=hit.close))
+        found = self._why(hit.turn.id, hit, with_speaker(hit.turn.content, hit.turn.name), close=hit.close)
+        return self._turn(hit.turn, width, found)
 
-    def _turn(self, turn: Turn, width: int) -> Excerpt:
+    def _turn(self, turn: Turn, width: int, found: Found | None = None) -> Excerpt:
         content, hidden = self._cut(turn.id, turn.content, width)
         newer = self._newer.get(turn.id)
         return Excerpt(
@@ -276,7 +276,7 @@ class _Excerpts:
             said_at=turn.said_at,
             content=remove_hidden(content),
             hidden=hidden,
-            found=None,
+            found=found,
             held=self._flags.get(turn.id, ()),
             changed_at=newer.said_at if newer else None,
             changed_by=newer.id if newer else None,
@@ -289,10 +289,12 @@ class _Excerpts:
             self._matches[id] = matches(text, self._request.terms)
         return snippet(text, width, self._matches[id])
 
-    def _why(self, id: str, hit: TurnHit | AtomHit | SceneHit | ResultHit, text: str) -> Found:
+    def _why(
+        self, id: str, hit: TurnHit | AtomHit | SceneHit | ResultHit, text: str, *, close: bool | None = None
+    ) -> Found:
         verbatim = VERBATIM in hit.found_by or None
         if self._request.detail == "concise":
-            return Found(score=hit.score, verbatim=verbatim)
+            return Found(score=hit.score, close=close, verbatim=verbatim)
         if id not in self._words:
             self._words[id] = words(text, self._request.terms)
-        return Found(score=hit.score, by=hit.found_by, words=self._words[id], verbatim=verbatim)
+        return Found(score=hit.score, by=hit.found_by, words=self._words[id], close=close, verbatim=verbatim)

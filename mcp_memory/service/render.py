@@ -83,7 +83,12 @@ def as_json(answer: Answer) -> str:
     return json.dumps(as_data(answer), ensure_ascii=False, separators=(",", ":"))
 
 
+_LEAVES = frozenset((str, int, float, bool, datetime))  # nearly all values of an answer
+
+
 def _without_empty(value: object) -> object:
+    if type(value) in _LEAVES:
+        return value
     if isinstance(value, list | tuple):
         return [_without_empty(item) for item in cast("Sequence[object]", value)]
     names = _fields_of(type(value))

@@ -64,13 +64,15 @@ class SearchStore(Protocol):
         ...
 
     def postings(
-        self, space: str, /, layer: Layer, query_terms: Sequence[str], *, filters: Filters, also: Sequence[str] = ()
-    ) -> list[Posting]:
+        self, space: str, /, layer: Layer, query_terms: Sequence[str], *, filters: Filters, also: Sequence[str] = (),
+        absent: bool = False,
+    ) -> list[Posting]:  # fmt: skip
         """Return the rows with any of the query terms; for a common term, only the newest rows.
 
         If all rows of the layer pass the filters, common terms are left out as long as there are rarer terms. Atoms and
         chunks that do not pass are left out. Turns that do not pass may be returned, because they may be the context of
         other turns (see `turn_metadata`). The rows of the terms in `also` are returned only if these terms are rare.
+        With `absent`, query terms that no row has are returned too, with no rows, last.
         """
         ...
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.language.words import base_terms, fold, index_terms, languages_of, query_terms
+from mcp_memory.language.words import base_terms, fold, index_terms, languages_of, query_terms, terms_among
 
 # Text as people mix it: scripts, joiners, digits and marks side by side, which plain random text seldom has.
 MIXED = st.text(
@@ -39,6 +39,33 @@ def test_whatever_language_a_text_seems_to_be_in_it_holds_its_base_terms(text: s
 def test_each_word_of_a_text_finds_it_whatever_was_said_around_it(parts: list[str], data: st.DataObject) -> None:
     asked = data.draw(st.sampled_from(parts))
     assert not query_terms(asked) or set(query_terms(asked)) & set(index_terms("\n".join(parts)))
+
+
+ENGLISH = st.sampled_from(
+    [
+        "skies",
+        "dying",
+        "relational",
+        "fluently",
+        "Probabilities",
+        "iPhone",
+        "user_id",
+        "don't",
+        "café",
+        "2024-05-03",
+        "絵文字",
+    ]
+)
+
+
+@given(st.lists(ANY | ENGLISH, max_size=6).map(" ".join), st.lists(ENGLISH), st.data())
+def test_looking_for_some_terms_finds_those_that_the_text_has(
+    text: str, others: list[str], data: st.DataObject
+) -> None:
+    terms = set(index_terms(text))
+    sought = data.draw(st.sets(st.sampled_from(sorted(terms)))) if terms else set[str]()
+    sought |= set(index_terms(" ".join(others)))
+    assert terms_among(text, sought) == terms & sought
 
 
 @given(ANY)

@@ -332,6 +332,16 @@ def test_a_search_never_raises_for_any_text(store: Store, text: str) -> None:
     store.postings("me", "atom", [text], filters=ANY, also=[text, text])
 
 
+def test_postings_name_the_terms_that_no_row_has_if_asked(store: Store) -> None:
+    append(store, user("The ferry leaves at noon."))
+    found = store.postings("me", "turn", ["submarin", "ferri"], filters=ANY, absent=True)
+    assert [(posting.term, posting.documents, len(posting.rows)) for posting in found] == [
+        ("ferri", 1, 1),
+        ("submarin", 0, 0),
+    ]
+    assert [posting.term for posting in store.postings("me", "turn", ["submarin", "ferri"], filters=ANY)] == ["ferri"]
+
+
 def test_a_term_of_which_most_was_forgotten_is_rare_again(store: Store) -> None:
     many = [NewTurn(role="user", content=f"ferry {i}", client_id=f"{i}") for i in range(1_500)]
     stored = store.write("me", turn_rows.append, "s", turn_rows.prepare(many), now=NOW).stored

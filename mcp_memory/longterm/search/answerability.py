@@ -34,7 +34,7 @@ from functools import lru_cache
 from mcp_memory.core.errors import EmbeddingFailed
 from mcp_memory.core.text import with_speaker
 from mcp_memory.core.types import Known
-from mcp_memory.language.words import index_terms
+from mcp_memory.language.words import index_terms, terms_among
 from mcp_memory.longterm.search.query import parse_query
 from mcp_memory.longterm.search.question_words import COMMON, content_words, is_echo
 from mcp_memory.longterm.search.ranking import rarity, without_names
@@ -276,9 +276,11 @@ class AskedWords:
 
     def __init__(self, store: Store, space: str, layer: Layer, question: str) -> None:
         self.words = content_words(question)
-        self.postings = store.postings(space, layer, self.words, filters=Filters())
+        found = store.postings(space, layer, self.words, filters=Filters(), absent=True)
+        self.postings = [posting for posting in found if posting.documents]
         self._rows = {posting.term: frozenset(posting.rows.tolist()) for posting in self.postings}
-        self._known_since = dict.fromkeys(set(self.words) - self._rows.keys(), math.inf) | {
+        left_out = set(self.words).difference(posting.term for posting in found)
+        self._known_since = dict.fromkeys(left_out, math.inf) | {
             posting.term: int(posting.rows[-1]) for posting in self.postings if posting.documents > len(posting.rows)
         }
         """The words whose postings lack older rows, with the oldest row that they have; infinity for none."""
@@ -289,16 +291,20 @@ class AskedWords:
 
     def in_row(self, id: str, text: str) -> frozenset[str]:
         """Return the words that a row has, by the index; words that its postings may lack are looked for in `text`."""
-        row = int(id[1:])
-        if len(text) > _READ or any(row < since and _may_have(text, word) for word, since in self._known_since.items()):
+        if len(text) > _READ:
             return self.in_text(text)
-        return frozenset(word for word, rows in self._rows.items() if row in rows)
+        row = int(id[1:])
+        indexed = frozenset(word for word, rows in self._rows.items() if row in rows)
+        unsure = [word for word, since in self._known_since.items() if row < since and _may_have(text, word)]
+        return indexed | terms_among(text, unsure) if unsure else indexed
 
 
 def _may_have(text: str, word: str) -> bool:
-    """Return whether an index term can be of a text: False only if both are plain, and it lacks the word's start."""
-    if not (text.isascii() and word.isascii() and word.isalpha()):
+    """Return whether an index term can be of a text; False is sure."""
+    if not text.isascii():
         return True
+    if not (word.isascii() and word.isalpha()):
+        return word.isascii()  # folding leaves ASCII as it is
     return word[: max(1, len(word) - 2)] in _APART.sub("", text.lower())  # stemmers change the last two letters
 
 
@@ -342,13 +348,13 @@ def words_with_neighbours(store: Store, space: str, ids: Sequence[str], asked: A
     near = store.read(space, turn_rows.context_windows, ids, around=NEIGHBOURS)
     words = {turn.id: asked.in_row(turn.id, with_speaker(turn.content, turn.name)) for turn in near}
     turns = {turn.id: turn for turn in near}
+    by_place = {(turn.session, turn.position): turn.id for turn in near}
     presence: dict[str, TermPresence] = {}
     for turn in (turns[id] for id in ids if id in turns):
         nearness: dict[str, float] = {}
-        for other in near:
-            distance = abs(other.position - turn.position)
-            if other.session == turn.session and distance <= NEIGHBOURS:
-                for word in words[other.id]:
-                    nearness[word] = max(nearness.get(word, 0.0), 1 / (1 + distance))
+        for offset in range(-NEIGHBOURS, NEIGHBOURS + 1):
+            other = by_place.get((turn.session, turn.position + offset))
+            for word in words[other] if other else ():
+                nearness[word] = max(nearness.get(word, 0.0), 1 / (1 + abs(offset)))
         presence[turn.id] = nearness
     return presence

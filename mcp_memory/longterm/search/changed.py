@@ -7,7 +7,7 @@ mark these turns. Later turns that the search did not find are missed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple, Protocol, TypeVar
@@ -53,11 +53,12 @@ def changed_turns(store: Store, space: str, ids: Sequence[str]) -> dict[str, Tur
         for turn in store.read(space, turn_rows.by_ids, ids)
         if turn.role == "user" and len(turn.content) <= _MARKED
     ]
-    if not any(announces_change(turn.content) for turn in turns):
+    changes = {turn.id for turn in turns if announces_change(turn.content)}
+    if not changes:
         return {}
     quarantined = quarantined_ids(store, space, [turn.id for turn in turns])
     turns = [turn for turn in turns if turn.id not in quarantined]
-    return replaced_by(store, space, pairs_of_one_topic(store, space, turns))
+    return replaced_by(store, space, pairs_of_one_topic(store, space, turns, newer=changes))
 
 
 def replaced_by(store: Store, space: str, pairs: Sequence[TurnPair]) -> dict[str, Turn]:
@@ -65,16 +66,16 @@ def replaced_by(store: Store, space: str, pairs: Sequence[TurnPair]) -> dict[str
 
     Only short turns are compared, because a mark on a long turn would not apply to all that it says.
     """
-    from mcp_memory.longterm.changes import replaces
+    from mcp_memory.longterm.changes import is_bare_value, replaces
     from mcp_memory.longterm.value_clauses import announces_change
 
     pairs = [pair for pair in pairs if max(len(pair.older.content), len(pair.newer.content)) <= _MARKED]
     newer = {pair.newer.id: pair.newer for pair in pairs}
     announced = {id for id, turn in newer.items() if announces_change(turn.content)}
     likely = [pair for pair in pairs if pair.newer.id in announced]
-    before = store.read(
-        space, turn_rows.context_windows, list(dict.fromkeys(pair.older.id for pair in likely)), around=1
-    )
+    older_turns = {pair.older.id: pair.older for pair in likely}
+    answers = [id for id, turn in older_turns.items() if is_bare_value(turn.content)]
+    before = store.read(space, turn_rows.context_windows, answers, around=1) if answers else ()
     texts_before = {(turn.session, turn.position + 1): turn.content for turn in before}
     replaced: dict[str, Turn] = {}
     for older, newer, cosine in likely:
@@ -221,28 +222,35 @@ def newer_first(rows: Iterable[_Row], newer: Mapping[str, _Row]) -> list[_Row]:
     return list(first.values())
 
 
-def pairs_of_one_topic(store: Store, space: str, turns: Iterable[Turn]) -> list[TurnPair]:
+def pairs_of_one_topic(
+    store: Store, space: str, turns: Iterable[Turn], *, newer: Collection[str] | None = None
+) -> list[TurnPair]:
     """Return the pairs of user turns by one speaker that may be on one topic, sorted by the time of the newer turn.
 
-    If no turn has a vector, the last 200 pairs are returned, whatever their topic.
+    With `newer`, only pairs whose newer turn has one of these ids are needed; others may be left out. If no turn has a
+    vector, the last 200 pairs are returned, whatever their topic.
     """
     import numpy as np
 
     by_time = sorted((turn for turn in turns if turn.role == "user"), key=lambda turn: (turn.said_at, turn.position))
+    speakers = [fold(turn.name or "") for turn in by_time]
     # Cosines of other models are on other scales.
     vectors = store.vectors_of(space, "turn", [turn.id for turn in by_time], IDENTITY)
-    cosines: dict[str, dict[str, float]] = {}
-    if vectors:
-        data = np.stack(list(vectors.values()))
-        lines = np.einsum("ik,jk->ij", data, data).tolist()  # a matrix product would wake its threads, which is slower
-        cosines = {id: dict(zip(vectors, line, strict=True)) for id, line in zip(vectors, lines, strict=True)}
+    rows = {id: row for row, id in enumerate(vectors)}
+    data = np.stack(list(vectors.values())) if vectors else None
     pairs: list[TurnPair] = []
-    for index, newer in enumerate(by_time):
-        for older in by_time[:index]:
-            cosine = cosines.get(newer.id, {}).get(older.id)
+    for index, turn in enumerate(by_time):
+        if data is not None and newer is not None and turn.id not in newer:
+            continue
+        row = rows.get(turn.id)
+        # A matrix product would wake its threads, which is slower.
+        cosines = np.einsum("k,jk->j", data[row], data).tolist() if data is not None and row is not None else ()
+        for older, speaker in zip(by_time[:index], speakers, strict=False):
+            place = rows.get(older.id)
+            cosine = cosines[place] if cosines and place is not None else None
             is_near = cosine is None or cosine >= _OTHER_TOPIC
-            if is_near and is_before(older, newer) and fold(older.name or "") == fold(newer.name or ""):
-                pairs.append(TurnPair(older, newer, cosine))
+            if is_near and is_before(older, turn) and speaker == speakers[index]:
+                pairs.append(TurnPair(older, turn, cosine))
     return pairs if vectors else pairs[-_PAIRS_WITHOUT_COSINE:]
 
 

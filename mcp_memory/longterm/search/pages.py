@@ -330,9 +330,12 @@ def _turn_hits(
         row.id: row.reasons for row in store.read(space, quarantine_rows.list_quarantined, turns) if row.is_quarantined
     }
 
+    by_place = {(turn.session, turn.position): turn for turn in near}
+
     def around(turn: Turn) -> list[Turn]:
-        distances = ((other, abs(other.position - turn.position)) for other in near if other.session == turn.session)
-        return [other for other, distance in distances if 0 < distance <= neighbours]
+        places = range(turn.position - neighbours, turn.position + neighbours + 1)
+        others = (by_place.get((turn.session, place)) for place in places if place != turn.position)
+        return [other for other in others if other is not None]
 
     return [
         TurnHit(

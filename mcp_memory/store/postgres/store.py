@@ -215,9 +215,19 @@ class PostgresStore:
         return self.read(space, self._counts.totals, layer)
 
     def postings(
-        self, space: str, layer: Layer, query_terms: Sequence[str], *, filters: Filters, also: Sequence[str] = ()
-    ) -> list[Posting]:
-        return self.read(space, term_rows.read, layer, query_terms, filters=filters, also=also, common=self._common)
+        self, space: str, layer: Layer, query_terms: Sequence[str], *, filters: Filters, also: Sequence[str] = (),
+        absent: bool = False,
+    ) -> list[Posting]:  # fmt: skip
+        return self.read(
+            space,
+            term_rows.read,
+            layer,
+            query_terms,
+            filters=filters,
+            also=also,
+            absent=absent,
+            common=self._common,
+        )
 
     def turn_metadata(self, space: str, rows: NDArray[np.int64], *, filters: Filters, reach: int = 0) -> TurnMetadata:
         return self.read(space, self._turns.read, rows, filters=filters, reach=reach)

@@ -27,13 +27,15 @@ def read(
     *,
     filters: Filters,
     also: Sequence[str] = (),
+    absent: bool = False,
     common: CommonTerms,
 ) -> list[Posting]:
     """See `Store.postings`. `common` has the common terms that the store knows."""
     if not tx.space:
         return []
     forbid_scans(tx)
-    return postings.read(SegmentRows(tx, layer, filters), query_terms, also=also, common=common.of(tx, layer))
+    rows = SegmentRows(tx, layer, filters)
+    return postings.read(rows, query_terms, also=also, absent=absent, common=common.of(tx, layer))
 
 
 def with_all(tx: Transaction, layer: Layer, query_terms: Sequence[str]) -> list[int]:

@@ -70,7 +70,9 @@ class CommonTerms:
         return cached[1]
 
 
-def read(index: TermRows, terms: Sequence[str], *, also: Sequence[str] = (), common: set[str]) -> list[Posting]:
+def read(
+    index: TermRows, terms: Sequence[str], *, also: Sequence[str] = (), absent: bool = False, common: set[str]
+) -> list[Posting]:
     """See `Store.postings`. `common` has the terms known to be common; newly found common terms are added."""
     also = _searchable([term for term in also if term not in terms])
     terms = _searchable(terms)
@@ -81,7 +83,12 @@ def read(index: TermRows, terms: Sequence[str], *, also: Sequence[str] = (), com
         left_out = left_out[: max(0, _AT_LEAST - len(kept))]
     # With a filter, passing rows may contain only the terms that were left out.
     kept += _newest_rows(index, left_out)
-    return kept + _split_by_rows(_rarest_first(rare, also), _RELATIVES, at_least=0)[0]
+    kept += _split_by_rows(_rarest_first(rare, also), _RELATIVES, at_least=0)[0]
+    if absent:
+        kept += [
+            Posting(term=term, rows=rare[term], documents=0) for term in terms if term in rare and not len(rare[term])
+        ]
+    return kept
 
 
 def _searchable(terms: Sequence[str]) -> list[str]:

@@ -38,6 +38,7 @@ _AT_ONCE = 500
 _MOST_DIGITS = 18
 _ROWS = 50  # per INSERT statement: engines cache a prepared statement for each number of rows
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
 _STATEMENTS = 2_048  # cached statement texts; some contain numbers
 _PARAMETER = re.compile(r"'(?:[^']|'')*'|:space\b|\?")
 
@@ -491,11 +492,11 @@ class Engine(Protocol):
 
 def to_ms(moment: datetime) -> int:
     """Return a moment with a time zone as whole milliseconds since 1970; earlier moments are negative."""
-    return (moment - _EPOCH) // timedelta(milliseconds=1)
+    return (moment - _EPOCH) // _MILLISECOND
 
 
 def milliseconds(span: timedelta) -> int:
-    return span // timedelta(milliseconds=1)
+    return span // _MILLISECOND
 
 
 def optional_ms(moment: datetime | None) -> int | None:
@@ -505,7 +506,7 @@ def optional_ms(moment: datetime | None) -> int | None:
 def from_ms(ms: int) -> datetime:
     """Return a moment, given in milliseconds since 1970, in the time zone of this machine."""
     try:
-        moment = _EPOCH + timedelta(milliseconds=ms)
+        moment = _EPOCH + ms * _MILLISECOND
     except OverflowError:  # a row that another program wrote
         return datetime.max.replace(tzinfo=UTC) if ms > 0 else datetime.min.replace(tzinfo=UTC)
     try:

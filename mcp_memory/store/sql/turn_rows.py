@@ -478,8 +478,10 @@ def list_turns(tx: Transaction, *, filters: Filters, after: str | None = None, l
 
 def context_windows(tx: Transaction, ids: Iterable[str], *, around: int) -> list[Turn]:
     """Return these turns and up to `around` turns before and after each, every turn once, session by session."""
-    rows = _windows(tx, dict.fromkeys(numbers_of(ids, "t"), around)).values()
-    return [turn for _, turn in sorted(rows, key=lambda row: (row.session, row.turn.position))]
+    rows: dict[int, _WindowRow] = {}
+    for window in _windows(tx, dict.fromkeys(numbers_of(ids, "t"), around)):
+        rows |= window
+    return [turn for _, turn in sorted(rows.values(), key=lambda row: (row.session, row.turn.position))]
 
 
 def read_ahead(tx: Transaction, reach: Mapping[str, int]) -> None:
@@ -495,37 +497,32 @@ class _WindowRow(NamedTuple):
     turn: Turn
 
 
-def _windows(tx: Transaction, reach: Mapping[int, int]) -> dict[int, _WindowRow]:
-    """Return the rows of several windows by number; in a snapshot, only windows that were not read before are read."""
-    known: dict[int, tuple[int, dict[int, _WindowRow]]]
-    known = {} if tx.known is None else tx.known.setdefault("window", {})
+_Window = Mapping[int, _WindowRow]
+"""The turns around a turn, and the turn itself unless it is forgotten, by number."""
+
+
+def _windows(tx: Transaction, reach: Mapping[int, int]) -> list[_Window]:
+    """Return the windows of turns; in a snapshot, only windows that were not read before are read."""
+    known: dict[int, tuple[int, _Window]] = {} if tx.known is None else tx.known.setdefault("window", {})
     missing = {number: around for number, around in reach.items() if known.get(number, (-1,))[0] < around}
-    rows = {number_of(row.turn.id, "t"): row for row in _read_windows(tx, missing)} if missing else {}
-    tx.note_known("turn", {number: row.turn for number, row in rows.items()})
-    if tx.known is not None:
-        for number in missing.keys() & rows.keys():  # the window of a forgotten turn does not follow from the rows
-            known[number] = missing[number], _window(rows, number, missing[number])
-    for number in reach.keys() - missing.keys():
-        rows |= _window(known[number][1], number, reach[number])
-    return rows
+    new = _read_windows(tx, missing) if missing else {}
+    # A window that lacks its turn, which is forgotten, cannot be made narrower later.
+    known.update((number, (missing[number], window)) for number, window in new.items() if number in window)
+    return [
+        new[number] if number in new else _narrowed(known[number][1], number, around)
+        for number, around in reach.items()
+    ]
 
 
-def _window(rows: Mapping[int, _WindowRow], number: int, around: int) -> dict[int, _WindowRow]:
-    """Return those of the rows that are in the window of a turn."""
-    session, own = rows[number]
-    return {
-        other: row
-        for other, row in rows.items()
-        if row.session == session
-        and abs(row.turn.position - own.position) <= around
-        and (row.turn.role != "note" or other == number)
-    }
+def _narrowed(window: _Window, number: int, around: int) -> _Window:
+    own = window[number].turn.position
+    return {other: row for other, row in window.items() if abs(row.turn.position - own) <= around}
 
 
-def _read_windows(tx: Transaction, reach: Mapping[int, int]) -> Iterator[_WindowRow]:
+def _read_windows(tx: Transaction, reach: Mapping[int, int]) -> dict[int, _Window]:
     # Join order: the hits first, so that each window is one range scan in the index of its session.
-    rows = tx.all(
-        f"SELECT DISTINCT r.session, {_COLUMNS} FROM (VALUES {', '.join(['(?, ?)'] * len(reach))}) hits"
+    found = tx.all(
+        f"SELECT h.id, r.id, r.session, {_COLUMNS} FROM (VALUES {', '.join(['(?, ?)'] * len(reach))}) hits"
         " CROSS JOIN turn h ON h.space = :space AND h.id = hits.column1 CROSS JOIN turn r"
         " ON r.space = h.space AND r.session = h.session"
         " AND r.position BETWEEN h.position - hits.column2 AND h.position + hits.column2"
@@ -533,7 +530,14 @@ def _read_windows(tx: Transaction, reach: Mapping[int, int]) -> Iterator[_Window
         " WHERE r.tombstone IS NULL AND (r.role <> 'note' OR r.id = h.id)",
         *(value for pair in reach.items() for value in pair),
     )
-    return (_WindowRow(session, _turn(columns)) for session, *columns in rows)
+    windows: dict[int, dict[int, _WindowRow]] = {number: {} for number in reach}
+    rows: dict[int, _WindowRow] = {}
+    for center, number, session, *columns in found:
+        if number not in rows:
+            rows[number] = _WindowRow(session, _turn(columns))
+        windows[center][number] = rows[number]
+    tx.note_known("turn", {number: row.turn for number, row in rows.items()})
+    return dict(windows)
 
 
 def sessions(

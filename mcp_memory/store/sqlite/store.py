@@ -130,8 +130,9 @@ class SQLiteStore:
         return self.read(space, self._counts.totals, layer)
 
     def postings(
-        self, space: str, layer: Layer, query_terms: Sequence[str], *, filters: Filters, also: Sequence[str] = ()
-    ) -> list[Posting]:
+        self, space: str, layer: Layer, query_terms: Sequence[str], *, filters: Filters, also: Sequence[str] = (),
+        absent: bool = False,
+    ) -> list[Posting]:  # fmt: skip
         return self.read(
             space,
             term_rows.read,
@@ -139,6 +140,7 @@ class SQLiteStore:
             query_terms,
             filters=filters,
             also=also,
+            absent=absent,
             common=self._common,
             outlines=self._outlines,
         )

@@ -37,6 +37,7 @@ def read(
     *,
     filters: Filters,
     also: Sequence[str] = (),
+    absent: bool = False,
     common: CommonTerms,
     outlines: Outlines,
 ) -> list[Posting]:
@@ -44,7 +45,7 @@ def read(
     if not tx.space:
         return []
     rows = _FtsRows(tx, layer, filters, outlines)
-    return postings.read(rows, query_terms, also=also, common=common.of(tx, layer))
+    return postings.read(rows, query_terms, also=also, absent=absent, common=common.of(tx, layer))
 
 
 class _FtsRows:
