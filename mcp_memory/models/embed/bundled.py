@@ -6,9 +6,10 @@ of a question are weighed by its language instead. Neither half needs a network,
 describes how both were made.
 
 The table has a vector for each token of all-MiniLM-L6-v2; a text is their weighted sum, in a tenth of a millisecond.
-The files are in model2vec's format and give the same vectors, but are read with numpy and tokenizers alone, which saves
-16 MB and 0.1 s. Only the first 256 known tokens, within 2,048 characters, are embedded: reading more helped on one test
-set and hurt on another. The table ignores word order and negation.
+The files are in model2vec's format and give the same vectors, but are read with numpy alone, and texts are split into
+tokens here: the tokenizers library takes 11 MB and 30 ms to load. Only the first 256 known tokens, within 2,048
+characters, are embedded: reading more helped on one test set and hurt on another. The table ignores word order and
+negation.
 
 The encoder is the Universal Sentence Encoder multilingual v3, computed with numpy: word pieces, windows of two, three
 and five pieces through two small convolutions, their sum through four dense layers. Languages: ar de en es fr it ja
@@ -25,9 +26,10 @@ import threading
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, cached_property, lru_cache, partial
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unicodedata import category
 
 from mcp_memory.core.errors import EmbeddingFailed
 from mcp_memory.core.lru import LRU
@@ -39,7 +41,6 @@ from mcp_memory.models.embed.protocol import unit_rows
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-    from tokenizers import Tokenizer
 
     Floats = NDArray[np.float32]
 
@@ -51,7 +52,12 @@ STATIC_KEPT_WORD = 40  # characters; longer words are paths or blobs, seen once,
 
 _SPACE = re.compile("[ \\t\\n\\r]+")
 _ASCII_WORD = re.compile(r"[A-Za-z0-9]+|[!-/:-@\[-`{-~]")
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")  # the tokenizer drops these and joins the parts
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")  # these are dropped, and the parts joined
+_IDEOGRAPH = re.compile(
+    "[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002a6df\U0002a700-\U0002b81f\U0002b920-\U0002ceaf"
+    "\U0002f800-\U0002fa1f]"
+)
+_LONGEST_WORD = 100  # characters of a word that has tokens
 
 # The end is the start of the SHA-256 of the model's files; a test holds it to them.
 STATIC_IDENTITY = "bundled/1:all-MiniLM-L6-v2:256:9ddecc46"
@@ -102,16 +108,8 @@ class _StaticModel:
     rows: NDArray[np.int8]
     weights: NDArray[np.float32]
 
-    @cached_property
-    def tokenizer(self) -> Tokenizer:
-        """The tokenizer for anything except plain English words. Loading it takes 20 ms and 15 MB."""
-        from tokenizers import Tokenizer
 
-        with reading("The bundled embedding model", meanwhile=_BY_WORDS):
-            return Tokenizer.from_str((MODEL / TOKENIZER).read_text(encoding="utf-8"))
-
-
-STATIC_WEIGHTS, STATIC_PIECES, TOKENIZER = "model.safetensors", "table_pieces", "tokenizer.json"
+STATIC_WEIGHTS, STATIC_PIECES = "model.safetensors", "table_pieces"
 
 
 @cache
@@ -125,31 +123,49 @@ def _load_static() -> _StaticModel:
 def _known_tokens(model: _StaticModel, text: str) -> list[int]:
     """Return the first `TOKENS_READ` tokens of a text that the model knows.
 
-    No token spans a space (nor, in ASCII, a punctuation mark), so words are tokenized one by one, with a cache. This is
-    ten times as fast as the tokenizer alone.
+    No token spans a space (nor, in ASCII, a punctuation mark), so words are tokenized one by one, with a cache.
     """
     head = text[:STATIC_CHARACTERS]
     if head.isascii() and not _CONTROL.search(head):
         words = _ASCII_WORD.findall(head)
     else:
-        words = _SPACE.split(head.encode("utf-8", "replace").decode())  # tokenizers rejects lone surrogates
+        words = _SPACE.split(head.encode("utf-8", "replace").decode())  # a lone surrogate counts as "?"
     ids: list[int] = []
     for word in words:
         ids += _kept_tokens(model, word) if len(word) <= STATIC_KEPT_WORD else _tokens(model, word)
     return ids[:TOKENS_READ]
 
 
-def _tokens(model: _StaticModel, word: str) -> tuple[int, ...]:
-    if len(word) <= STATIC_KEPT_WORD and word.isascii() and (word.isalnum() or len(word) == 1):
-        return _pieces(model.pieces, word.lower())
-    # One text at a time: having used the threads of `encode_batch` makes tokenizers warn at every later fork.
-    ids: list[int] = model.tokenizer.encode(word, add_special_tokens=False).ids
-    unknown = model.tokenizer.token_to_id("[UNK]")
-    return tuple(ids) if unknown not in ids else tuple(id for id in ids if id != unknown)
+def _tokens(model: _StaticModel, text: str) -> tuple[int, ...]:
+    """Return the known tokens of a text without the special ones, as BERT's uncased tokenizer splits it.
+
+    Characters newer than Unicode 8 may differ: categories are those of Python's version of Unicode.
+    """
+    words = [text.lower()] if text.isascii() and text.isalnum() else "".join(map(_spaced, text)).split()
+    return tuple(id for word in words if len(word) <= _LONGEST_WORD for id in _pieces(model.pieces, word))
+
+
+@lru_cache(maxsize=4_096)
+def _spaced(character: str) -> str:
+    """Return a character in lower case and without accents, between spaces if it is a word of its own.
+
+    Empty for a control character, a space for white space.
+    """
+    if character == "\ufffd" or (category(character) in {"Cc", "Cf", "Co"} and character not in "\t\n\r"):
+        return ""
+    if character.isspace():
+        return " "
+    letters = (letter for letter in normalize("NFD", character) if category(letter) != "Mn")
+    spaced = "".join(f" {letter} " if _is_punctuation(letter) else letter.lower() for letter in letters)
+    return f" {spaced} " if _IDEOGRAPH.match(character) else spaced
+
+
+def _is_punctuation(letter: str) -> bool:
+    return category(letter)[0] == "P" or (letter.isascii() and category(letter)[0] == "S")
 
 
 def _pieces(vocabulary: PieceNumbers, word: str) -> tuple[int, ...]:
-    """Return the WordPiece tokens of a plain word or a sign, without the tokenizer: each the longest that fits.
+    """Return the WordPiece tokens of a word or a sign, each the longest that fits.
 
     Empty if a part of the word is not in the vocabulary.
     """
