@@ -15,7 +15,7 @@ The encoder is the Universal Sentence Encoder multilingual v3, computed with num
 and five pieces through two small convolutions, their sum through four dense layers. Languages: ar de en es fr it ja
 ko nl pl pt ru th tr zh. A question takes 2 ms on one core, a turn of a hundred words 6 ms; the first 128 pieces of a
 text are read. Texts are computed one by one, so that a vector does not depend on its batch. The table of pieces (30
-MB) is memory-mapped and shared by processes. The encoder ignores numbers and negation, and gives names much weight, so
+MB) is memory-mapped. The encoder ignores numbers and negation, and gives names much weight, so
 leave out the name of the speaker.
 """
 
@@ -35,7 +35,7 @@ from mcp_memory.core.errors import EmbeddingFailed
 from mcp_memory.core.lru import LRU
 from mcp_memory.core.text import normalize
 from mcp_memory.language.words import languages_of
-from mcp_memory.models.embed.mapped_files import PieceNumbers, mapped_tensors
+from mcp_memory.models.embed.mapped_files import PieceNumbers, mapped_tensors, take_rows
 from mcp_memory.models.embed.protocol import unit_rows
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ _BY_WORDS = "; until then search goes by words alone"
 
 
 class StaticEmbedder:
-    """Embeds with the word table of this package. All instances in a process share the loaded table (20 MB)."""
+    """Embeds with the word table of this package. All instances in a process share the loaded table."""
 
     identity = STATIC_IDENTITY
     dimensions = STATIC_DIMENSIONS
@@ -93,7 +93,7 @@ class StaticEmbedder:
         vectors = np.zeros((len(texts), STATIC_DIMENSIONS), dtype=np.float32)
         for vector, text in zip(vectors, texts, strict=True):
             ids = _known_tokens(model, text)
-            vector[:] = model.weights[ids] @ model.rows[ids].astype(np.float32)
+            vector[:] = model.weights[ids] @ take_rows(model.rows, ids).astype(np.float32)
         return unit_rows(vectors)
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
@@ -117,7 +117,7 @@ def _load_static() -> _StaticModel:
     with reading("The bundled embedding model", meanwhile=_BY_WORDS):
         tensors = mapped_tensors(MODEL / STATIC_WEIGHTS)
         pieces = PieceNumbers(MODEL, STATIC_PIECES)
-    return _StaticModel(pieces=pieces, rows=tensors["embeddings"], weights=tensors["weights"])
+    return _StaticModel(pieces=pieces, rows=tensors["embeddings"], weights=tensors["weights"].copy())
 
 
 def _known_tokens(model: _StaticModel, text: str) -> list[int]:
@@ -199,7 +199,7 @@ _PIECES_TOGETHER = 512  # pieces of short texts that are computed together, in 1
 
 
 class Encoder:
-    """The encoder, loaded from a folder (some 20 MB). `shared_encoder` returns the encoder that a process shares."""
+    """The encoder, loaded from a folder (15 MB). `shared_encoder` returns the encoder that a process shares."""
 
     def __init__(self, folder: Path) -> None:
         import numpy as np
@@ -211,12 +211,12 @@ class Encoder:
             pieces = PieceNumbers(folder, PIECES)
         self._scales = tensors["scales"].astype(np.float32)  # of the rows of the table
         self._layers: dict[str, Floats] = {  # matrices are (inputs, outputs)
-            name: tensor * tensors[f"{name}_scale"] if tensor.dtype == np.int8 else tensor
+            name: tensor * tensors[f"{name}_scale"] if tensor.dtype == np.int8 else tensor.copy()
             for name, tensor in tensors.items()
             if tensor.dtype != np.float16 and not name.endswith(("_scale", "scores"))
         }
-        self._mean, self._directions = tensors["mean"], tensors["directions"].astype(np.float32)
-        self._segment = partial(_segment_word, pieces, memoryview(tensors["scores"]))
+        self._mean, self._directions = tensors["mean"].copy(), tensors["directions"].astype(np.float32)
+        self._segment = partial(_segment_word, pieces, memoryview(tensors["scores"].copy()))
         # Words recur.
         self._segment_again = lru_cache(maxsize=4_096)(self._segment)
         # A prompt is embedded, and judged by several classifiers.
@@ -316,7 +316,7 @@ class Encoder:
     def _rows(self, ids: NDArray[np.int64]) -> Floats:
         import numpy as np
 
-        packed = self._table[ids]
+        packed = take_rows(self._table, ids)
         rows = np.empty((len(ids), packed.shape[1] * 2), np.float32)
         rows[:, ::2] = packed >> 4
         rows[:, 1::2] = packed & 15
@@ -431,7 +431,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 
 class BundledEmbedder:
-    """Embeds with the models of this package. All instances in a process share the loaded models (some 35 MB)."""
+    """Embeds with the models of this package. All instances in a process share the loaded models (some 15 MB)."""
 
     identity = IDENTITY
     dimensions = STATIC_DIMENSIONS + ENCODER_DIMENSIONS

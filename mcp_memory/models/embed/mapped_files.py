@@ -1,5 +1,8 @@
 """Memory-mapped files of the bundled models: processes share them, and only the parts that are read are loaded.
 
+A page that was read stays in the process's memory as long as its file is mapped. So matrices that are read whole are
+copied, which ends the mapping, and rows of large tables are read with `take_rows`.
+
 Tensors are in safetensors files, read without the safetensors library, which copies them. A file has a length of eight
 bytes, a header in JSON (`{name: {"dtype", "shape", "data_offsets"}}`), and the data
 (https://github.com/huggingface/safetensors).
@@ -11,15 +14,18 @@ number of each piece by its place in the trie.
 from __future__ import annotations
 
 import json
+import mmap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mcp_memory.core.tries import mapped_trie, write_trie
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+T = TypeVar("T", bound="np.generic")
 
 _TYPES = {"I8": "<i1", "U8": "<u1", "U16": "<u2", "F16": "<f2", "F32": "<f4"}
 
@@ -36,6 +42,24 @@ def mapped_tensors(path: Path) -> dict[str, NDArray[Any]]:
         name: data[start:][slice(*entry["data_offsets"])].view(_TYPES[entry["dtype"]]).reshape(entry["shape"])
         for name, entry in header.items()
     }
+
+
+def take_rows(table: NDArray[T], ids: Sequence[int] | NDArray[np.int64]) -> NDArray[T]:
+    """Return copies of rows of a mapped table, and drop its pages from this process's memory.
+
+    Windows keeps them there. The system has them in its file cache, so reading 12 rows again takes 20 µs instead of 3.
+    """
+    rows: NDArray[T] = table[ids]
+    if hasattr(mmap, "MADV_DONTNEED"):
+        _mapping_of(table).madvise(mmap.MADV_DONTNEED)
+    return rows
+
+
+def _mapping_of(array: NDArray[Any]) -> mmap.mmap:
+    base: Any = array
+    while not isinstance(base, mmap.mmap):
+        base = base.base
+    return base
 
 
 class PieceNumbers:
