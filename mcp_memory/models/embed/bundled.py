@@ -35,7 +35,7 @@ from mcp_memory.core.errors import EmbeddingFailed
 from mcp_memory.core.lru import LRU
 from mcp_memory.core.text import normalize
 from mcp_memory.language.words import languages_of
-from mcp_memory.models.embed.mapped_files import PieceNumbers, mapped_tensors, take_rows
+from mcp_memory.models.embed.mapped_files import PieceNumbers, drop_pages, mapped_tensors
 from mcp_memory.models.embed.protocol import unit_rows
 
 if TYPE_CHECKING:
@@ -93,7 +93,8 @@ class StaticEmbedder:
         vectors = np.zeros((len(texts), STATIC_DIMENSIONS), dtype=np.float32)
         for vector, text in zip(vectors, texts, strict=True):
             ids = _known_tokens(model, text)
-            vector[:] = model.weights[ids] @ take_rows(model.rows, ids).astype(np.float32)
+            vector[:] = model.weights[ids] @ model.rows[ids].astype(np.float32)
+        drop_pages(model.rows)
         return unit_rows(vectors)
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
@@ -236,6 +237,7 @@ class Encoder:
                 if outputs := self._outputs_again(text):
                     _, output = outputs
                     row[:] = np.matmul(output[0] - self._mean, self._directions, dtype=np.float32)
+        drop_pages(self._table)
         return unit_rows(rows)
 
     def features(self, texts: Sequence[str]) -> Floats:
@@ -249,12 +251,14 @@ class Encoder:
         if len(texts) == 1:
             with self._one_thread():
                 outputs = self._outputs_again(texts[0])
+            drop_pages(self._table)
             return np.concatenate(outputs, axis=1) if outputs else self._no_features(1)
         pieces = [self._pieces(text) for text in texts]
         rows = self._no_features(len(texts))
         with self._one_thread():
             for group in _batches(pieces):
                 rows[group] = np.concatenate(self._outputs([pieces[at] for at in group]), axis=1)
+        drop_pages(self._table)
         return rows
 
     def vectors_of(self, features: Floats) -> Floats:
@@ -316,7 +320,7 @@ class Encoder:
     def _rows(self, ids: NDArray[np.int64]) -> Floats:
         import numpy as np
 
-        packed = take_rows(self._table, ids)
+        packed = self._table[ids]
         rows = np.empty((len(ids), packed.shape[1] * 2), np.float32)
         rows[:, ::2] = packed >> 4
         rows[:, 1::2] = packed & 15

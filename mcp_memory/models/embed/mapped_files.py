@@ -1,7 +1,7 @@
 """Memory-mapped files of the bundled models: processes share them, and only the parts that are read are loaded.
 
 A page that was read stays in the process's memory as long as its file is mapped. So matrices that are read whole are
-copied, which ends the mapping, and rows of large tables are read with `take_rows`.
+copied, which ends the mapping, and `drop_pages` follows the reading of rows of a large table.
 
 Tensors are in safetensors files, read without the safetensors library, which copies them. A file has a length of eight
 bytes, a header in JSON (`{name: {"dtype", "shape", "data_offsets"}}`), and the data
@@ -17,15 +17,13 @@ import json
 import mmap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from mcp_memory.core.tries import mapped_trie, write_trie
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-T = TypeVar("T", bound="np.generic")
 
 _TYPES = {"I8": "<i1", "U8": "<u1", "U16": "<u2", "F16": "<f2", "F32": "<f4"}
 
@@ -44,15 +42,13 @@ def mapped_tensors(path: Path) -> dict[str, NDArray[Any]]:
     }
 
 
-def take_rows(table: NDArray[T], ids: Sequence[int] | NDArray[np.int64]) -> NDArray[T]:
-    """Return copies of rows of a mapped table, and drop its pages from this process's memory.
+def drop_pages(table: NDArray[Any]) -> None:
+    """Drop the pages of a mapped table from this process's memory; Windows keeps them.
 
-    Windows keeps them there. The system has them in its file cache, so reading 12 rows again takes 20 µs instead of 3.
+    The system has them in its file cache, so that reading 12 rows again takes 20 µs instead of 3.
     """
-    rows: NDArray[T] = table[ids]
     if hasattr(mmap, "MADV_DONTNEED"):
         _mapping_of(table).madvise(mmap.MADV_DONTNEED)
-    return rows
 
 
 def _mapping_of(array: NDArray[Any]) -> mmap.mmap:
