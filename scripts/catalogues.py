@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from mcp_memory.core.distribution import DISTRIBUTION, RELEASED, REPOSITORY
+from mcp_memory.integrations.clients.hook_entries import hooks_of
 from mcp_memory.integrations.clients.programs import COMMAND, NAME
-from mcp_memory.integrations.hooks import hooks_of
 from mcp_memory.server.skills import SKILL
 from scripts.make_bundle import project
 

@@ -23,8 +23,8 @@ from typing import Any
 import anyio
 
 from mcp_memory.core.config import Settings
+from mcp_memory.integrations.clients.hook_entries import hooks_of
 from mcp_memory.integrations.clients.programs import client_named, server_entry
-from mcp_memory.integrations.hooks import hooks_of
 from mcp_memory.service.memory import open_memory
 from scripts.claude_code import Story, hold, read_story
 from scripts.install_peers import CLAUDE_CODE

@@ -23,7 +23,7 @@ _WORD_START, _NO_START = "▁", "##"
 
 def table_pieces() -> dict[str, int]:
     """Return the numbers of the word table's pieces."""
-    pieces: dict[str, int] = json.loads((bundled.MODEL / bundled.TOKENIZER).read_text(encoding="utf-8"))["model"][
+    pieces: dict[str, int] = json.loads((bundled.MODEL / "tokenizer.json").read_text(encoding="utf-8"))["model"][
         "vocab"
     ]
     return pieces

@@ -43,7 +43,6 @@ VENDORS = {
     "obstore": "store/postgres/objects.py",
     "tiktoken": "core/token_counts.py",
     "litellm": "models/llm.py",
-    "tokenizers": "models/embed/",
     "threadpoolctl": "models/embed/",
     "mcp": "server/|service/jsonrpc.py|cli/demo/|integrations/proxy/http_server.py|integrations/clients/server_check.py",
     "httpx2": "integrations/proxy/http_server.py|server/oauth.py",

@@ -14,8 +14,8 @@ import yaml
 
 from mcp_memory import __version__
 from mcp_memory.core.distribution import DISTRIBUTION, RELEASED, REPOSITORY
+from mcp_memory.integrations.clients.hook_entries import hooks_of
 from mcp_memory.integrations.clients.programs import NAME, PLUGIN
-from mcp_memory.integrations.hooks import hooks_of
 from scripts.catalogues import HEADLINE, ROOT, files, manifests, write_release
 from scripts.make_bundle import project
 

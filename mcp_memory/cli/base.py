@@ -20,9 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from mcp_memory.core import audit
 from mcp_memory.core.errors import InvalidInput, McpMemoryError, NotFound, Refused, StoreUnavailable
-from mcp_memory.core.requests import OK, outcome_of
 
 if TYPE_CHECKING:
     from mcp_memory.core.config import Settings
@@ -143,17 +141,28 @@ def _masked_usage() -> Generator[None]:
 @contextmanager
 def _audited(ctx: click.Context) -> Generator[None]:
     """Write a line of the audit log for a command that used a memory, if the log is on."""
-    outcome = OK
+    failure: BaseException | None = None
     try:
         yield
     except (click.exceptions.Exit, SystemExit):
         raise
     except BaseException as error:
-        outcome = "invalid usage" if isinstance(error, click.ClickException) else outcome_of(error)
+        failure = error
         raise
     finally:
         if (used := ctx.meta.get(_USED)) is not None:
-            audit.write(who=audit.local_user(), outcome=outcome, ids=ctx.meta.get(_IDS, ()), **used)
+            _write_audit(used, ctx.meta.get(_IDS, ()), failure)
+
+
+def _write_audit(used: Mapping[str, Any], ids: tuple[str, ...], failure: BaseException | None) -> None:
+    from mcp_memory.core import audit
+    from mcp_memory.core.requests import OK, outcome_of
+
+    if isinstance(failure, click.ClickException):
+        outcome = "invalid usage"
+    else:
+        outcome = OK if failure is None else outcome_of(failure)
+    audit.write(who=audit.local_user(), outcome=outcome, ids=ids, **used)
 
 
 class CommandSettings(dict[str, Any]):
@@ -221,6 +230,7 @@ def wants_json() -> bool:
 def print_answer(value: Any, text: str | Iterable[str]) -> None:
     """Print `value` as JSON if `--json` is set, else the text or lines, within the width."""
     from mcp_memory.cli.terminal import json_text
+    from mcp_memory.core import audit
 
     if audit.is_on():
         click.get_current_context().meta[_IDS] = audit.ids_in(json.loads(json_text(value)))
@@ -285,6 +295,7 @@ def command_settings() -> CommandSettings:
 
 def settings() -> Settings:
     """Return the effective settings; the command line overrides all others. Raises InvalidInput for a wrong setting."""
+    from mcp_memory.core import audit
     from mcp_memory.core.config import load_settings, require_home
 
     effective = load_settings(**command_settings())

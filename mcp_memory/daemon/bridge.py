@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import os
 import queue
-import secrets
 import signal
 import socket
 import subprocess
@@ -111,7 +110,7 @@ class Bridge:
         self._files = files
         self._own_server = own_server
         self._incoming, self._outgoing = incoming, outgoing
-        self._session = f"{datetime.now().astimezone():%Y-%m-%d}-{secrets.token_hex(4)}"
+        self._session = f"{datetime.now().astimezone():%Y-%m-%d}-{os.urandom(4).hex()}"
         self._events = queue.Queue[bytes | Server | None](_WAITING_LINES)
         """A line of the client; a server that has ended; None at the end of the client."""
         self._server: Server | None = None

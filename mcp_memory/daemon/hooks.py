@@ -14,7 +14,7 @@ import anyio.to_thread
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import McpMemoryError, ServerAway, ServerRefused
 from mcp_memory.core.logs import SafeText
-from mcp_memory.integrations.hooks import Kind
+from mcp_memory.integrations.clients.description import Kind
 from mcp_memory.integrations.hooks.answers import Conversations, HookAnswer
 from mcp_memory.integrations.hooks.daemon_files import ACKNOWLEDGED, MAX_HEAD, NO_ANSWER, DaemonFiles, PendingLog
 from mcp_memory.integrations.hooks.events import HookEvent, parse_input

@@ -19,6 +19,7 @@ from typing import IO
 
 from mcp_memory.core.garbage import collect_rarely
 from mcp_memory.core.logs import set_up
+from mcp_memory.core.malloc import limit_malloc_arenas
 from mcp_memory.core.private_files import open_private, opener, touch
 from mcp_memory.core.process_registry import try_lock
 from mcp_memory.integrations.hooks.daemon_files import DaemonEndpoint, DaemonFiles
@@ -42,6 +43,7 @@ def main(arguments: list[str]) -> int:
     with lock:
         try:
             set_up(handler=_log_handler(files.log))
+            limit_malloc_arenas()
             gc.disable()
             from mcp_memory.daemon.daemon import serve
 

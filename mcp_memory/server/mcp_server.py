@@ -48,6 +48,7 @@ from mcp_memory.core.audit import ids_in, local_user
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput, McpMemoryError, NotFound, Refused
 from mcp_memory.core.logs import SafeText, event
+from mcp_memory.core.malloc import release_free_memory
 from mcp_memory.core.requests import OK, Request, current_request, measured
 from mcp_memory.core.rights import Right
 from mcp_memory.core.server_address import VERB_PREFIX
@@ -213,6 +214,7 @@ class MemoryServer(MCPServer[None]):
             await anyio.to_thread.run_sync(_import_handlers)
             if not self._was_called:  # a call that has begun loads its own modules, and faster alone
                 await anyio.to_thread.run_sync(warm_up)
+            release_free_memory()
 
     async def _memory(self) -> Memory:
         """Return the memory, opened if necessary, of the current request's space, beside its personal memory."""
@@ -405,7 +407,7 @@ def _import_handlers() -> None:
 def warm_up() -> None:
     """Build the argument models, and load what the first search needs, so that the first calls do not wait.
 
-    The embedding model is not loaded: it takes 30 MB, which an unused server saves.
+    The embedding model is not loaded: it takes 15 MB, which an unused server saves.
     """
     from datetime import UTC, datetime
 

@@ -11,7 +11,6 @@ it: a server grew by 20 MB a minute under load. With two arenas it does not grow
 
 from __future__ import annotations
 
-import ctypes
 import logging
 import os
 import sys
@@ -33,6 +32,7 @@ from mcp_memory.core.client_exit import exit_watch
 from mcp_memory.core.config import Settings, unknown_variables
 from mcp_memory.core.errors import McpMemoryError, Refused
 from mcp_memory.core.logs import SafeText, set_up
+from mcp_memory.core.malloc import limit_malloc_arenas
 from mcp_memory.server import authorization
 from mcp_memory.server.mcp_server import DEFINITIONS, MemoryServer, use_session
 from mcp_memory.service.http_server import address_of, listen, on_signal, run_http
@@ -252,17 +252,3 @@ async def _serve_http(
     lines = [f"mcp-memory listens on {address_of(host, listener)}/{path}", *([token_notice] if token_notice else [])]
     async with server.hold_open():
         await run_http(app, listener, started=partial(print, *lines, sep="\n", file=sys.stderr), stopping=app.stop)
-
-
-# --- both -------------------------------------------------------------------------------------------
-_M_ARENA_MAX = -8
-_ARENAS = 2
-
-
-def limit_malloc_arenas() -> None:
-    """Limit new threads to two malloc arenas, on Linux with glibc and unless MALLOC_ARENA_MAX is set."""
-    if sys.platform != "linux" or "MALLOC_ARENA_MAX" in os.environ:
-        return
-    set_option = getattr(ctypes.CDLL(None), "mallopt", None)
-    if set_option is not None:
-        set_option(_M_ARENA_MAX, _ARENAS)

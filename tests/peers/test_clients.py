@@ -21,7 +21,7 @@ import pytest
 from click.testing import CliRunner
 
 from mcp_memory.cli.main import program
-from mcp_memory.integrations.hooks import hooks_of
+from mcp_memory.integrations.clients.hook_entries import hooks_of
 from mcp_memory.server.tools import TOOLS
 from scripts.install_peers import CLAUDE_CODE, CODEX, COPILOT, GEMINI, QWEN_CODE, Peer, node_environment
 from scripts.scripted_model import Turn, serving_model

@@ -2,6 +2,7 @@
 
 description       what the files in descriptions/ say about each client, one file a client
 programs          where each client keeps its configuration; our entry and hooks in a document; install links
+hook_entries      the hooks to install in a configuration
 settings          settings inside a configuration, added and removed as trees of members
 json_text         JSON, also with comments, edited in place
 toml_text         TOML, edited in place

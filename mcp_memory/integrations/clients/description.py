@@ -231,6 +231,12 @@ def hooks_described(name: str) -> ClientHooks | None:
     return client and client.hooks
 
 
+def kind_of(client: str, event: str) -> Kind | None:
+    """Return what happens at an event of a client; None for an unknown client or event."""
+    hooks = hooks_described(client)
+    return hooks and hooks.events.get(event)
+
+
 def matches(patterns: Patterns, payload: Mapping[str, Any]) -> bool:
     """Return whether the value of any field matches one of its patterns."""
     return any(

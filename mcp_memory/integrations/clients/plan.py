@@ -29,9 +29,9 @@ from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import well_formed
 from mcp_memory.integrations.clients import json_text, programs, toml_text, yaml_text
 from mcp_memory.integrations.clients.description import ClientProgram, Format, described_clients
+from mcp_memory.integrations.clients.hook_entries import hooks_of
 from mcp_memory.integrations.clients.programs import NAME
 from mcp_memory.integrations.clients.settings import WrongShape, add_settings, has_settings, remove_settings, value_at
-from mcp_memory.integrations.hooks import hooks_of
 
 MAX_BYTES = 16 * 2**20
 NEW_FILE = 0o600  # an entry may contain a key

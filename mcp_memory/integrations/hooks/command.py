@@ -25,8 +25,7 @@ from typing import Literal, NamedTuple
 from mcp_memory.core.config_file import PREFIX, read_config
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.hook_outcomes import By, record
-from mcp_memory.integrations.clients.description import Kind, hooks_described
-from mcp_memory.integrations.hooks import kind_of
+from mcp_memory.integrations.clients.description import Kind, hooks_described, kind_of
 from mcp_memory.integrations.hooks.daemon_client import (
     POLL_S,
     CannotStart,

@@ -6,15 +6,16 @@ of a question are weighed by its language instead. Neither half needs a network,
 describes how both were made.
 
 The table has a vector for each token of all-MiniLM-L6-v2; a text is their weighted sum, in a tenth of a millisecond.
-The files are in model2vec's format and give the same vectors, but are read with numpy and tokenizers alone, which saves
-16 MB and 0.1 s. Only the first 256 known tokens, within 2,048 characters, are embedded: reading more helped on one test
-set and hurt on another. The table ignores word order and negation.
+The files are in model2vec's format and give the same vectors, but are read with numpy alone, and texts are split into
+tokens here: the tokenizers library takes 11 MB and 30 ms to load. Only the first 256 known tokens, within 2,048
+characters, are embedded: reading more helped on one test set and hurt on another. The table ignores word order and
+negation.
 
 The encoder is the Universal Sentence Encoder multilingual v3, computed with numpy: word pieces, windows of two, three
 and five pieces through two small convolutions, their sum through four dense layers. Languages: ar de en es fr it ja
 ko nl pl pt ru th tr zh. A question takes 2 ms on one core, a turn of a hundred words 6 ms; the first 128 pieces of a
 text are read. Texts are computed one by one, so that a vector does not depend on its batch. The table of pieces (30
-MB) is memory-mapped and shared by processes. The encoder ignores numbers and negation, and gives names much weight, so
+MB) is memory-mapped. The encoder ignores numbers and negation, and gives names much weight, so
 leave out the name of the speaker.
 """
 
@@ -25,21 +26,21 @@ import threading
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, cached_property, lru_cache, partial
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unicodedata import category
 
 from mcp_memory.core.errors import EmbeddingFailed
 from mcp_memory.core.lru import LRU
 from mcp_memory.core.text import normalize
 from mcp_memory.language.words import languages_of
-from mcp_memory.models.embed.mapped_files import PieceNumbers, mapped_tensors
+from mcp_memory.models.embed.mapped_files import PieceNumbers, drop_pages, mapped_tensors
 from mcp_memory.models.embed.protocol import unit_rows
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-    from tokenizers import Tokenizer
 
     Floats = NDArray[np.float32]
 
@@ -51,7 +52,12 @@ STATIC_KEPT_WORD = 40  # characters; longer words are paths or blobs, seen once,
 
 _SPACE = re.compile("[ \\t\\n\\r]+")
 _ASCII_WORD = re.compile(r"[A-Za-z0-9]+|[!-/:-@\[-`{-~]")
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")  # the tokenizer drops these and joins the parts
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")  # these are dropped, and the parts joined
+_IDEOGRAPH = re.compile(
+    "[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002a6df\U0002a700-\U0002b81f\U0002b920-\U0002ceaf"
+    "\U0002f800-\U0002fa1f]"
+)
+_LONGEST_WORD = 100  # characters of a word that has tokens
 
 # The end is the start of the SHA-256 of the model's files; a test holds it to them.
 STATIC_IDENTITY = "bundled/1:all-MiniLM-L6-v2:256:9ddecc46"
@@ -73,7 +79,7 @@ _BY_WORDS = "; until then search goes by words alone"
 
 
 class StaticEmbedder:
-    """Embeds with the word table of this package. All instances in a process share the loaded table (20 MB)."""
+    """Embeds with the word table of this package. All instances in a process share the loaded table."""
 
     identity = STATIC_IDENTITY
     dimensions = STATIC_DIMENSIONS
@@ -88,6 +94,7 @@ class StaticEmbedder:
         for vector, text in zip(vectors, texts, strict=True):
             ids = _known_tokens(model, text)
             vector[:] = model.weights[ids] @ model.rows[ids].astype(np.float32)
+        drop_pages(model.rows)
         return unit_rows(vectors)
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
@@ -102,16 +109,8 @@ class _StaticModel:
     rows: NDArray[np.int8]
     weights: NDArray[np.float32]
 
-    @cached_property
-    def tokenizer(self) -> Tokenizer:
-        """The tokenizer for anything except plain English words. Loading it takes 20 ms and 15 MB."""
-        from tokenizers import Tokenizer
 
-        with reading("The bundled embedding model", meanwhile=_BY_WORDS):
-            return Tokenizer.from_str((MODEL / TOKENIZER).read_text(encoding="utf-8"))
-
-
-STATIC_WEIGHTS, STATIC_PIECES, TOKENIZER = "model.safetensors", "table_pieces", "tokenizer.json"
+STATIC_WEIGHTS, STATIC_PIECES = "model.safetensors", "table_pieces"
 
 
 @cache
@@ -119,37 +118,55 @@ def _load_static() -> _StaticModel:
     with reading("The bundled embedding model", meanwhile=_BY_WORDS):
         tensors = mapped_tensors(MODEL / STATIC_WEIGHTS)
         pieces = PieceNumbers(MODEL, STATIC_PIECES)
-    return _StaticModel(pieces=pieces, rows=tensors["embeddings"], weights=tensors["weights"])
+    return _StaticModel(pieces=pieces, rows=tensors["embeddings"], weights=tensors["weights"].copy())
 
 
 def _known_tokens(model: _StaticModel, text: str) -> list[int]:
     """Return the first `TOKENS_READ` tokens of a text that the model knows.
 
-    No token spans a space (nor, in ASCII, a punctuation mark), so words are tokenized one by one, with a cache. This is
-    ten times as fast as the tokenizer alone.
+    No token spans a space (nor, in ASCII, a punctuation mark), so words are tokenized one by one, with a cache.
     """
     head = text[:STATIC_CHARACTERS]
     if head.isascii() and not _CONTROL.search(head):
         words = _ASCII_WORD.findall(head)
     else:
-        words = _SPACE.split(head.encode("utf-8", "replace").decode())  # tokenizers rejects lone surrogates
+        words = _SPACE.split(head.encode("utf-8", "replace").decode())  # a lone surrogate counts as "?"
     ids: list[int] = []
     for word in words:
         ids += _kept_tokens(model, word) if len(word) <= STATIC_KEPT_WORD else _tokens(model, word)
     return ids[:TOKENS_READ]
 
 
-def _tokens(model: _StaticModel, word: str) -> tuple[int, ...]:
-    if len(word) <= STATIC_KEPT_WORD and word.isascii() and (word.isalnum() or len(word) == 1):
-        return _pieces(model.pieces, word.lower())
-    # One text at a time: having used the threads of `encode_batch` makes tokenizers warn at every later fork.
-    ids: list[int] = model.tokenizer.encode(word, add_special_tokens=False).ids
-    unknown = model.tokenizer.token_to_id("[UNK]")
-    return tuple(ids) if unknown not in ids else tuple(id for id in ids if id != unknown)
+def _tokens(model: _StaticModel, text: str) -> tuple[int, ...]:
+    """Return the known tokens of a text without the special ones, as BERT's uncased tokenizer splits it.
+
+    Characters newer than Unicode 8 may differ: categories are those of Python's version of Unicode.
+    """
+    words = [text.lower()] if text.isascii() and text.isalnum() else "".join(map(_spaced, text)).split()
+    return tuple(id for word in words if len(word) <= _LONGEST_WORD for id in _pieces(model.pieces, word))
+
+
+@lru_cache(maxsize=4_096)
+def _spaced(character: str) -> str:
+    """Return a character in lower case and without accents, between spaces if it is a word of its own.
+
+    Empty for a control character, a space for white space.
+    """
+    if character == "\ufffd" or (category(character) in {"Cc", "Cf", "Co"} and character not in "\t\n\r"):
+        return ""
+    if character.isspace():
+        return " "
+    letters = (letter for letter in normalize("NFD", character) if category(letter) != "Mn")
+    spaced = "".join(f" {letter} " if _is_punctuation(letter) else letter.lower() for letter in letters)
+    return f" {spaced} " if _IDEOGRAPH.match(character) else spaced
+
+
+def _is_punctuation(letter: str) -> bool:
+    return category(letter)[0] == "P" or (letter.isascii() and category(letter)[0] == "S")
 
 
 def _pieces(vocabulary: PieceNumbers, word: str) -> tuple[int, ...]:
-    """Return the WordPiece tokens of a plain word or a sign, without the tokenizer: each the longest that fits.
+    """Return the WordPiece tokens of a word or a sign, each the longest that fits.
 
     Empty if a part of the word is not in the vocabulary.
     """
@@ -183,7 +200,7 @@ _PIECES_TOGETHER = 512  # pieces of short texts that are computed together, in 1
 
 
 class Encoder:
-    """The encoder, loaded from a folder (some 20 MB). `shared_encoder` returns the encoder that a process shares."""
+    """The encoder, loaded from a folder (15 MB). `shared_encoder` returns the encoder that a process shares."""
 
     def __init__(self, folder: Path) -> None:
         import numpy as np
@@ -195,12 +212,12 @@ class Encoder:
             pieces = PieceNumbers(folder, PIECES)
         self._scales = tensors["scales"].astype(np.float32)  # of the rows of the table
         self._layers: dict[str, Floats] = {  # matrices are (inputs, outputs)
-            name: tensor * tensors[f"{name}_scale"] if tensor.dtype == np.int8 else tensor
+            name: tensor * tensors[f"{name}_scale"] if tensor.dtype == np.int8 else tensor.copy()
             for name, tensor in tensors.items()
             if tensor.dtype != np.float16 and not name.endswith(("_scale", "scores"))
         }
-        self._mean, self._directions = tensors["mean"], tensors["directions"].astype(np.float32)
-        self._segment = partial(_segment_word, pieces, memoryview(tensors["scores"]))
+        self._mean, self._directions = tensors["mean"].copy(), tensors["directions"].astype(np.float32)
+        self._segment = partial(_segment_word, pieces, memoryview(tensors["scores"].copy()))
         # Words recur.
         self._segment_again = lru_cache(maxsize=4_096)(self._segment)
         # A prompt is embedded, and judged by several classifiers.
@@ -220,6 +237,7 @@ class Encoder:
                 if outputs := self._outputs_again(text):
                     _, output = outputs
                     row[:] = np.matmul(output[0] - self._mean, self._directions, dtype=np.float32)
+        drop_pages(self._table)
         return unit_rows(rows)
 
     def features(self, texts: Sequence[str]) -> Floats:
@@ -233,12 +251,14 @@ class Encoder:
         if len(texts) == 1:
             with self._one_thread():
                 outputs = self._outputs_again(texts[0])
+            drop_pages(self._table)
             return np.concatenate(outputs, axis=1) if outputs else self._no_features(1)
         pieces = [self._pieces(text) for text in texts]
         rows = self._no_features(len(texts))
         with self._one_thread():
             for group in _batches(pieces):
                 rows[group] = np.concatenate(self._outputs([pieces[at] for at in group]), axis=1)
+        drop_pages(self._table)
         return rows
 
     def vectors_of(self, features: Floats) -> Floats:
@@ -431,7 +451,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 
 class BundledEmbedder:
-    """Embeds with the models of this package. All instances in a process share the loaded models (some 35 MB)."""
+    """Embeds with the models of this package. All instances in a process share the loaded models (some 15 MB)."""
 
     identity = IDENTITY
     dimensions = STATIC_DIMENSIONS + ENCODER_DIMENSIONS

@@ -278,17 +278,19 @@ RELATED_FILE = "related.safetensors"
 
 def related_words(word: str) -> list[tuple[str, float]]:
     """Return up to 12 words related to `word` (in lower case), each with its cosine (0.4 to 1), the nearest first."""
-    words, places, neighbours, nearness = _related_words()
-    place = places.get(word)
-    if place is None:
+    words, neighbours, nearness = _related_words()
+    shown = word.encode("utf-8", "replace")
+    place = int(words.searchsorted(shown[: words.itemsize]))
+    if place == len(words) or words[place] != shown:
         return []
-    pairs = zip(neighbours[place].tolist(), nearness[place].tolist(), strict=True)
-    return [(words[other], near / 255) for other, near in pairs if near]
+    pairs = zip(words[neighbours[place]].tolist(), nearness[place].tolist(), strict=True)
+    return [(other.decode(), near / 255) for other, near in pairs if near]
 
 
 @cache
-def _related_words() -> tuple[list[str], dict[str, int], NDArray[np.uint16], NDArray[np.uint8]]:
+def _related_words() -> tuple[NDArray[np.bytes_], NDArray[np.uint16], NDArray[np.uint8]]:
+    """Return the words in order, and for each the places and the cosines (times 255) of its related words."""
+    import numpy as np
+
     tensors = mapped_tensors(MODEL / RELATED_FILE)
-    words = tensors["words"].tobytes().decode().split("\n")
-    places = {word: place for place, word in enumerate(words)}
-    return words, places, tensors["neighbours"], tensors["nearness"]
+    return np.array(tensors["words"].tobytes().split(b"\n")), tensors["neighbours"], tensors["nearness"]

@@ -1,5 +1,8 @@
 """Memory-mapped files of the bundled models: processes share them, and only the parts that are read are loaded.
 
+A page that was read stays in the process's memory as long as its file is mapped. So matrices that are read whole are
+copied, which ends the mapping, and `drop_pages` follows the reading of rows of a large table.
+
 Tensors are in safetensors files, read without the safetensors library, which copies them. A file has a length of eight
 bytes, a header in JSON (`{name: {"dtype", "shape", "data_offsets"}}`), and the data
 (https://github.com/huggingface/safetensors).
@@ -11,6 +14,7 @@ number of each piece by its place in the trie.
 from __future__ import annotations
 
 import json
+import mmap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,6 +40,22 @@ def mapped_tensors(path: Path) -> dict[str, NDArray[Any]]:
         name: data[start:][slice(*entry["data_offsets"])].view(_TYPES[entry["dtype"]]).reshape(entry["shape"])
         for name, entry in header.items()
     }
+
+
+def drop_pages(table: NDArray[Any]) -> None:
+    """Drop the pages of a mapped table from this process's memory; Windows keeps them.
+
+    The system has them in its file cache, so that reading 12 rows again takes 20 µs instead of 3.
+    """
+    if hasattr(mmap, "MADV_DONTNEED"):
+        _mapping_of(table).madvise(mmap.MADV_DONTNEED)
+
+
+def _mapping_of(array: NDArray[Any]) -> mmap.mmap:
+    base: Any = array
+    while not isinstance(base, mmap.mmap):
+        base = base.base
+    return base
 
 
 class PieceNumbers:

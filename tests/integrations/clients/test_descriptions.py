@@ -14,6 +14,7 @@ import pytest
 from mcp_memory.integrations.clients import description
 from mcp_memory.integrations.clients.description import client_names, describe, fill
 from mcp_memory.integrations.clients.effects import effects_of_install, effects_of_removal
+from mcp_memory.integrations.clients.hook_entries import hooks_of
 from mcp_memory.integrations.clients.plan import apply_changes, config_parts, find_installed, plan_install, plan_removal
 from mcp_memory.integrations.clients.programs import (
     Machine,
@@ -24,7 +25,7 @@ from mcp_memory.integrations.clients.programs import (
     server_entry,
     server_files,
 )
-from mcp_memory.integrations.hooks import events, hooks_of
+from mcp_memory.integrations.hooks import events
 
 MACHINES = [
     Machine("linux", {}, PurePosixPath("/home/ada")),

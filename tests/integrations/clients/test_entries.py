@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from mcp_memory.core.errors import Refused
+from mcp_memory.integrations.clients.hook_entries import hooks_of
 from mcp_memory.integrations.clients.programs import (
     WrongShape,
     add_server,
@@ -17,7 +18,6 @@ from mcp_memory.integrations.clients.programs import (
     server_entry,
     set_hooks,
 )
-from mcp_memory.integrations.hooks import hooks_of
 
 COMMAND = ["/opt/mcp-memory", "serve"]
 HOOKS = hooks_of("claude-code", ["/opt/mcp-memory"])

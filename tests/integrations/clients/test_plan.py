@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mcp_memory.core.errors import InvalidInput, McpMemoryError, Refused, StoreUnavailable
+from mcp_memory.integrations.clients.hook_entries import hooks_of
 from mcp_memory.integrations.clients.plan import (
     MAX_BYTES,
     ConfigPart,
@@ -25,7 +26,6 @@ from mcp_memory.integrations.clients.plan import (
     plan_removal,
 )
 from mcp_memory.integrations.clients.programs import client_named, server_entry
-from mcp_memory.integrations.hooks import hooks_of
 
 
 def part(path: Path, name: str = "cursor", *, hooks: bool = False, env: dict[str, str] | None = None) -> ConfigPart:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from importlib import resources
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tokenizers import Tokenizer
 
 from mcp_memory.core.config import Settings
 from mcp_memory.models.embed import bundled
@@ -20,6 +22,7 @@ from mcp_memory.models.embed.factory import embedder_for, make_embedder
 
 MODEL = Path(str(resources.files("mcp_memory.models.embed") / "model"))
 EMBEDDER = StaticEmbedder()
+TOKENIZER = Tokenizer.from_file(str(MODEL / "tokenizer.json"))
 
 
 def cosine(left: str, right: str) -> float:
@@ -60,13 +63,47 @@ def test_the_vectors_are_those_that_model2vec_makes_of_the_same_files() -> None:
     assert np.allclose(EMBEDDER.embed(texts), theirs, atol=1e-5)
 
 
-@given(st.text(max_size=300) | st.text(st.characters(max_codepoint=127), max_size=300))
-def test_a_text_has_the_tokens_that_the_tokenizer_finds_in_the_whole_of_it(text: str) -> None:
-    model = bundled._load_static()  # pyright: ignore[reportPrivateUsage]
-    whole = model.tokenizer.encode(text.encode("utf-8", "replace").decode(), add_special_tokens=False).ids
-    found = bundled._known_tokens(model, text)  # pyright: ignore[reportPrivateUsage]
-    unknown = model.tokenizer.token_to_id("[UNK]")
-    assert found == [id for id in whole if id != unknown][: bundled.TOKENS_READ]
+def known_tokens(text: str) -> list[int]:
+    return bundled._known_tokens(bundled._load_static(), text)  # pyright: ignore[reportPrivateUsage]
+
+
+def tokens_of_the_library(text: str) -> list[int]:
+    ids = TOKENIZER.encode(text.encode("utf-8", "replace").decode(), add_special_tokens=False).ids
+    return [id for id in ids if id != TOKENIZER.token_to_id("[UNK]")][:TOKENS_READ]
+
+
+def is_settled(character: str) -> bool:
+    """Whether a character has had one category since Unicode 3.2; the library's tables are those of Unicode 8."""
+    return unicodedata.category(character) == unicodedata.ucd_3_2_0.category(character)
+
+
+ANY_TEXT = st.text(max_size=300)
+ASCII_TEXT = st.text(st.characters(max_codepoint=127), max_size=300)
+WORDS_AND_SIGNS = st.lists(
+    st.sampled_from(
+        ["Straße", "İstanbul", "naïve", "it’s", "東京で", "한국어", "Ελλάς", "≠", "²", "\u00ad", "\u2028", "x"]
+    ),
+    max_size=60,
+).map("".join)
+
+
+@given(ANY_TEXT.filter(lambda text: all(map(is_settled, text))) | ASCII_TEXT | WORDS_AND_SIGNS)
+def test_a_text_has_the_tokens_that_the_library_finds_in_the_whole_of_it(text: str) -> None:
+    assert known_tokens(text) == tokens_of_the_library(text)
+
+
+def test_every_character_is_read_as_the_library_reads_it() -> None:
+    characters = [chr(code) for code in range(0x40000) if unicodedata.category(chr(code)) not in {"Cn", "Cs"}]
+    settled = [character for character in characters if is_settled(character)]
+    for start in range(0, len(settled), 40):
+        text = " ".join(f"a{character}b" for character in settled[start : start + 40])
+        assert known_tokens(text) == tokens_of_the_library(text)
+
+
+def test_the_names_of_special_tokens_are_words_in_any_text() -> None:
+    plain = known_tokens("[PAD] and [UNK]")
+    assert known_tokens("[PAD] and [UNK] \N{WORD JOINER}") == plain
+    assert 0 not in plain
 
 
 def test_threads_that_come_at_once_get_the_same_vectors() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from safetensors.numpy import load, save_file  # pyright: ignore[reportUnknownVariableType]
 
 from mcp_memory.models.embed.bundled import MODEL
-from mcp_memory.models.embed.mapped_files import mapped_tensors
+from mcp_memory.models.embed.mapped_files import drop_pages, mapped_tensors
 
 
 @pytest.mark.parametrize("path", sorted(MODEL.glob("*.safetensors")), ids=lambda path: path.stem)
@@ -19,6 +20,26 @@ def test_every_tensor_of_the_package_is_what_the_library_reads(path: Path) -> No
     for name, tensor in expected.items():
         assert mapped[name].dtype == tensor.dtype
         np.testing.assert_array_equal(mapped[name], tensor)
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> np.memmap:
+    path = tmp_path_factory.mktemp("rows") / "table.npy"
+    np.save(path, np.arange(2_000 * 512).reshape(2_000, 512) % 251)
+    return np.load(path, mmap_mode="r")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_pages_that_are_dropped_leave_the_memory_of_the_process_and_can_be_read_again(table: np.memmap) -> None:
+    def resident() -> int:
+        mapped = Path("/proc/self/smaps").read_text(encoding="utf-8").partition(str(table.filename))[2]
+        return int(mapped.partition("Rss:")[2].split()[0])
+
+    before = table[::7].copy()
+    assert resident() > 0
+    drop_pages(table)
+    assert resident() == 0
+    np.testing.assert_array_equal(table[::7], before)
 
 
 def test_metadata_is_no_tensor(tmp_path: Path) -> None:
