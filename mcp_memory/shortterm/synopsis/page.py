@@ -272,9 +272,10 @@ class Focus:
 
     def of(self, text: str) -> float:
         """Return how relevant a text is to the call, 0 if not at all."""
-        if self.pattern is None:
+        found = self.pattern.findall(text) if self.pattern else []
+        if not found:
             return 0.0
-        words = {word.lower() for word in self.pattern.findall(text)}
+        words = {word.lower() for word in found}
         return fsum(self.weights.get(word, 0.0) for word in words)  # unlike sum, the same in any order
 
     def near(self, texts: Sequence[str], lowered: LoweredLines) -> dict[int, float]:
