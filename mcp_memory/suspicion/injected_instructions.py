@@ -87,6 +87,8 @@ def instructions_in(text: str) -> set[str]:
     flags: set[str] = set()
     for piece in _pieces(shown):
         languages = concepts_of(piece)
+        if not languages:
+            continue  # as for nearly all text read backwards or shifted
         if "boss" in languages and (speaking := _languages_of_speakers(piece)):
             languages["speaker"] = speaking
         named = languages.get("machine", 0) | languages.get("helper", 0)

@@ -328,10 +328,9 @@ def _among_settings(text: str, start: int, end: int) -> bool:
     return bool(beside) and any(_SETTING.match(line) for line in beside) and not any(map(_CODE_LINE.search, beside))
 
 
-PASSWORD_HINTS = word_list("names of passwords")
-KEY_HINTS = word_list("names of keys")
-HINTS = (*PASSWORD_HINTS, *KEY_HINTS)
+HINTS = (*word_list("names of passwords"), *word_list("names of keys"))
 """Every name of a secret contains one of these, in lower case."""
+PASSWORD_HINTS = frozenset(word_list("names of passwords"))
 
 _SHORT = ("pw", "pass", "psk", "psw", "mdp")
 _ENDS_NAME = ("_pass", "-pass", ".pass", "_psk", "-psk", ".psk")

@@ -351,7 +351,8 @@ def _table_cells(text: str, places: Places) -> Iterator[tuple[int, int]]:
             if "|" in line:
                 yield from _cells_after_labels(start, line)
             for cut in ("|", "\t", ",", ";", "  "):
-                yield from _cells_of_table(text, start, line, cut)
+                if cut in line:
+                    yield from _cells_of_table(text, start, line, cut)
 
 
 def _cells_after_labels(start: int, line: str) -> Iterator[tuple[int, int]]:
@@ -417,8 +418,6 @@ def _line_at(text: str, start: int) -> str:
 
 
 def _cells_of_table(text: str, start: int, line: str, cut: str) -> Iterator[tuple[int, int]]:
-    if cut not in line:
-        return
     head = [cell for cell, _ in _cells(line, cut)]
     if not 2 <= len(head) <= 40 or not all(map(_HEAD.fullmatch, head)):
         return

@@ -16,8 +16,9 @@ import re
 from bisect import bisect
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import cache
 from html import unescape
-from itertools import pairwise
+from operator import add
 
 from mcp_memory.core.text import to_plain_letters
 from mcp_memory.shortterm.synopsis.page import clip
@@ -138,12 +139,13 @@ def _orders(
     """
     orders: list[tuple[int, int]] = []
     judged: set[str] = set()
+    is_shown = cache(shown.has) if shown else None  # a line is often a sentence too
     for pattern in sizes:
         spans: dict[str, list[tuple[int, int]]] = {}
         for start, end in _spans(pattern, text, places):
             passage = text[start:end].strip()
             if passage in spans or (
-                len(spans) < _MAX_PASSAGES and passage not in judged and (shown is None or shown.has(passage))
+                len(spans) < _MAX_PASSAGES and passage not in judged and (is_shown is None or is_shown(passage))
             ):
                 spans.setdefault(passage, []).append((start, end))
         suspicions = flags_of([(passage, "tool") for passage in spans], meaning=pattern is _SENTENCE)
@@ -167,41 +169,51 @@ def _spans(pattern: re.Pattern[str], text: str, places: Sequence[tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """The text of a description on one line, its letters, and its words."""
+    """The text of a description on one line, its letters, their runs of `_RUN` letters, and its words."""
 
     text: str
     letters: str
+    runs: frozenset[str]
     words: Set[str]
 
     @staticmethod
     def of(text: str) -> _Shown:
-        return _Shown(" ".join(text.split()), _letters(text), _words(text))
+        plain = _as_it_looks(text)
+        letters = _letters(plain)
+        return _Shown(" ".join(text.split()), letters, frozenset(_runs(letters, step=1)), _words(plain))
 
     def has(self, passage: str) -> bool:
         """Return whether the description has a part of a passage, or many of its words."""
-        letters = _letters(passage)
+        plain = _as_it_looks(passage)
+        letters = _letters(plain)
         if len(letters) < _SHORTEST:
             return False
         if passage[:_BEGINNING] in self.text:
             return True
-        starts = range(0, max(1, len(letters) - _RUN + 1), _RUN)
-        if any(letters[start : start + _RUN] in self.letters for start in starts):
+        if len(letters) < _RUN:
+            if letters in self.letters:
+                return True
+        elif not self.runs.isdisjoint(_runs(letters, step=_RUN)):
             return True
-        words = _words(passage)
+        words = _words(plain)
         return len(words) >= _FEWEST_WORDS and len(words & self.words) >= _SHARE * len(words)
 
 
-def _letters(text: str) -> str:
-    return _NO_LETTERS.sub("", _as_it_looks(text))
+def _letters(plain: str) -> str:
+    return _NO_LETTERS.sub("", plain)
 
 
-def _words(text: str) -> set[str]:
+def _runs(letters: str, *, step: int) -> list[str]:
+    return [letters[start : start + _RUN] for start in range(0, len(letters) - _RUN + 1, step)]
+
+
+def _words(plain: str) -> set[str]:
     """Return the longer words of a text; except in Latin, Greek and Cyrillic script, pairs of adjacent letters."""
     words: set[str] = set()
-    for token in _TOKEN.findall(_as_it_looks(text)):
-        letters = _NO_LETTERS.sub("", token)
+    for token in _TOKEN.findall(plain):
+        letters = token if token.isalpha() else _letters(token)
         if letters and letters[0] >= _ALPHABETIC:
-            words.update(map("".join, pairwise(letters)))
+            words.update(map(add, letters, letters[1:]))
         elif len(letters) >= _LONG_WORD:
             words.add(letters)
     return words

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from itertools import zip_longest
 from math import log
 from operator import eq
 
@@ -23,10 +25,13 @@ from mcp_memory.shortterm.synopsis.signals import TROUBLE, Signals, join_lower, 
 from mcp_memory.shortterm.synopsis.statements import QUOTED, Statement
 
 QUOTED_PART = re.compile(r'"[^"\n]{0,400}"(?!\s*:)|\'[^\'\n]{1,200}\'')
-DIGITS = str.maketrans("", "", "0123456789")
+DIGITS = b"0123456789"
+DIGIT = re.compile(r"[0-9]")
 HEADING = re.compile(r"#{1,4} \S|\S.{0,60}:$|[A-Z][A-Z ]{4,60}$|\[[\w .-]+\]$|={3,} .* ={3,}$")
 RULE = re.compile(r"[=~^*_#-]{3,}\s*$")
-NUMBER = re.compile(r"(?<![\w.])-?\d[\d,]*(?:\.\d+)?(?![\w.])")
+NUMBER = re.compile(  # the set first: `re` is quick to find one of a set
+    r"[-\d](?<![\w.].)(?:(?<=\d)|\d)[\d,]*(?:\.\d+)?(?![\w.])"
+)
 LEVEL = re.compile(
     r"\b(FATAL|CRITICAL|SEVERE|PANIC|ERROR|ERR|WARN(?:ING)?|NOTICE|INFO|DEBUG|TRACE)\b"
     r"|(?<=\[)(emerg|alert|crit|error|warn|notice|info|debug)(?=\])|^([VDIWEF])(?=[ /]\S)"
@@ -43,6 +48,8 @@ WORDS, FEWER_WORDS, MANY_FORMS = 12, 5, 3_000
 """Words at the beginning of a line by which it is compared; fewer in a text with very many different lines."""
 MOST_READ = 40_000
 """Lines of a pattern whose parts are counted."""
+COLUMNS = 8
+"""Parts and numbers of a line that are counted or compared with those of the other lines."""
 WIDTH = 120
 FIRST, LAST = (2.0, 1.0, 0.5, 0.3), (2.5, 1.5, 1.0, 0.6)
 
@@ -57,25 +64,27 @@ class Pattern:
 
 def patterns_in(lines: Sequence[str]) -> list[Pattern]:
     """Return the patterns of the lines; blank lines have none."""
-    rough: dict[str, list[int]] = defaultdict(list)
-    for at, line in enumerate("\n".join(lines).translate(DIGITS).split("\n")):
+    rough: dict[bytes, list[int]] = defaultdict(list)
+    joined = "\n".join(lines).encode("utf-8", "surrogatepass")
+    for at, line in enumerate(joined.translate(None, DIGITS).split(b"\n")):
         rough[line].append(at)
     exact: dict[str, list[int]] = defaultdict(list)
-    forms: dict[str, str] = {}
+    form = cache(_form)
     most = WORDS if len(rough) <= MANY_FORMS else FEWER_WORDS
     for places in rough.values():
         line = lines[places[0]]
-        if not line or line.isspace():
-            continue
-        exact[_key(line, most, forms)].extend(places)
+        if line and not line.isspace():
+            exact[_key(line, most, form)].extend(places)
     found: list[Pattern] = []
     near: dict[tuple[int, str], list[Pattern]] = defaultdict(list)
     for key, places in sorted(exact.items(), key=lambda item: -len(item[1])):
         words = key.split(" ")
         candidates = near[len(words), key.lstrip("\0 ").partition(" ")[0]]
         need = ALIKE * len(words)
-        pattern = next((p for p in candidates if sum(map(eq, p.words, words)) >= need), None)
-        if pattern is None:
+        for pattern in candidates:
+            if sum(map(eq, pattern.words, words)) >= need:
+                break
+        else:
             pattern = Pattern(words)
             found.append(pattern)
             if len(candidates) < MOST_CANDIDATES:
@@ -86,19 +95,18 @@ def patterns_in(lines: Sequence[str]) -> list[Pattern]:
     return found
 
 
-def _key(line: str, most: int, forms: dict[str, str]) -> str:
-    """Return the first `most` words of a line with NUL for its parts; `forms` remembers words that were seen before."""
+def _key(line: str, most: int, form: Callable[[str], str]) -> str:
+    """Return the forms of the first `most` words of a line."""
     if '"' in line or "'" in line:
         line = QUOTED_PART.sub("\0", line)
-    words = line.split(None, most)[:most]
-    for at, word in enumerate(words):
-        if word.isdigit():
-            words[at] = "\0"
-        elif not word.isalpha() and ("/" in word or word.translate(DIGITS) != word):
-            if (form := forms.get(word)) is None:
-                form = forms[word] = PART.sub("\0", word)
-            words[at] = form
-    return " ".join(words)
+    return " ".join(map(form, line.split(None, most)[:most]))
+
+
+def _form(word: str) -> str:
+    """Return a word with NUL for its parts."""
+    if word.isdigit():
+        return "\0"
+    return word if word.isalpha() else PART.sub("\0", word) if "/" in word or DIGIT.search(word) else word
 
 
 def statements_of_lines(lines: Sequence[PageLine], focus: Focus) -> list[Statement]:
@@ -178,15 +186,13 @@ def _extremes(texts: Sequence[str], pattern: Pattern) -> set[int]:
     """Return the lines with the greatest number in a column of numbers."""
     if not 5 <= len(pattern.lines) <= MOST_READ:
         return set()
-    columns: dict[int, list[tuple[float, int]]] = defaultdict(list)
-    for at in pattern.lines:
-        for column, number in enumerate(NUMBER.findall(texts[at])[:8]):
-            columns[column].append((float(number.replace(",", "")[:18]), at))
-    return {
-        max(values)[1]
-        for values in columns.values()
-        if len(values) >= 0.8 * len(pattern.lines) and len({value for value, _ in values}) > 2
-    }
+    greatest: set[int] = set()
+    for values in _columns(NUMBER, texts, pattern.lines):
+        lines = [at for at, value in zip(pattern.lines, values, strict=True) if value is not None]
+        numbers = [float(value.replace(",", "")[:18]) for value in values if value is not None]
+        if len(lines) >= 0.8 * len(pattern.lines) and len(set(numbers)) > 2:
+            greatest.add(max(zip(numbers, lines, strict=True))[1])
+    return greatest
 
 
 def _counts(texts: Sequence[str], patterns: Sequence[Pattern]) -> Iterator[Statement]:
@@ -207,24 +213,29 @@ def _counts(texts: Sequence[str], patterns: Sequence[Pattern]) -> Iterator[State
 
 
 def _of_parts(texts: Sequence[str], pattern: Pattern) -> Iterator[Statement]:
+    if sum(1 for word in pattern.words if word.isalpha()) < 2:
+        return
     count = len(pattern.lines)
-    columns: dict[int, Counter[str]] = defaultdict(Counter)
-    for at in pattern.lines[:MOST_READ]:
-        for column, value in enumerate(PART.findall(texts[at])[:8]):
-            columns[column][value] += 1
     label = narrow(" ".join(pattern.words).replace("\0", "…"), 60)
-    for column, values in columns.items():
-        different = len(values)
-        if sum(1 for word in pattern.words if word.isalpha()) < 2:
+    for column, values in enumerate(_columns(PART, texts, pattern.lines[:MOST_READ])):
+        filled = [value for value in values if value is not None]
+        if len(filled) < 0.7 * count:
             continue
-        if different < 2 or sum(values.values()) < 0.7 * count or different > 0.34 * count or max(values.values()) < 3:
+        counts = Counter(filled)
+        different = len(counts)
+        if different < 2 or different > 0.34 * count or max(counts.values()) < 3:
             continue
         yield Statement(
-            f"{count:,}× {label}: {counted(values, 5, _unquoted)}",
+            f"{count:,}× {label}: {counted(counts, 5, _unquoted)}",
             0.4 * log(count) * (1 - different / count),
             2 + column / 100,
             ("parts", id(pattern)),
         )
+
+
+def _columns(part: re.Pattern[str], texts: Sequence[str], lines: Sequence[int]) -> Iterator[tuple[str | None, ...]]:
+    """Yield the first parts of all lines, then their second parts, up to `COLUMNS`; None for lines with fewer parts."""
+    return zip_longest(*[part.findall(texts[at])[:COLUMNS] for at in lines])
 
 
 def _unquoted(value: str) -> str:

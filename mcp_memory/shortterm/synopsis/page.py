@@ -24,7 +24,7 @@ from mcp_memory.shortterm.synopsis.signals import LoweredLines, lines_with
 
 WIDTH = 2_000
 LONG, PART = 3_000, 200
-BEGINS = re.compile(r"(?<=\s)\[?(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d|(?<=\s)\[(?:INFO|ERROR|WARN\w*|DEBUG)\]")
+BEGINS = re.compile(r"\s(?=\[?(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d|\[(?:INFO|ERROR|WARN\w*|DEBUG)\])")
 SAMPLE = 400
 
 ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_])")
@@ -167,8 +167,9 @@ def _parts(number: int, text: str) -> Iterator[PageLine]:
     while start < len(text):
         end = min(len(text), start + PART)
         if end < len(text):
-            cut = next((m.start() for m in BEGINS.finditer(text, start + 40, end)), 0)
-            end = cut or max(text.rfind(" ", start + 40, end), text.rfind(",", start + 40, end)) + 1 or end
+            begins = BEGINS.search(text, start + 39, end)
+            blank = max(text.rfind(" ", start + 40, end), text.rfind(",", start + 40, end)) + 1
+            end = begins.end() if begins else blank or end
         yield PageLine(number, clean(text[start:end]), f"{number}@{start}" if start else str(number))
         start = end
 
@@ -272,9 +273,10 @@ class Focus:
 
     def of(self, text: str) -> float:
         """Return how relevant a text is to the call, 0 if not at all."""
-        if self.pattern is None:
+        found = self.pattern.findall(text) if self.pattern else []
+        if not found:
             return 0.0
-        words = {word.lower() for word in self.pattern.findall(text)}
+        words = {word.lower() for word in found}
         return fsum(self.weights.get(word, 0.0) for word in words)  # unlike sum, the same in any order
 
     def near(self, texts: Sequence[str], lowered: LoweredLines) -> dict[int, float]:

@@ -24,8 +24,9 @@ NUMBERS = re.compile(r"\d[\d.,:/-]*")
 MARK = re.compile(r"\s*(?:[-*+•] |\d+[.)] |> |#{1,6} |\||```)|.*(?:\*\*\S|\]\()")
 NEW = re.compile(r"[*•#|<`-]|\d+[.)] |[A-Z][\w-]+: ")
 """How a line begins that does not continue the one above."""
-LOWER = re.compile(r"(?<![^\W_])[a-z]{3,}")
-NAME = re.compile(r"(?<![.!?:\n] )(?<!^)\b[A-Z][a-z]{2,}(?: [A-Z][a-z]+)*\b")
+# The first letter precedes what must not be before it: `re` is quick to find one of a set.
+LOWER = re.compile(r"[a-z](?<![^\W_].)[a-z]{2,}")
+NAME = re.compile(r"[A-Z](?<![.!?:\n] .)(?<!^.)(?<!\w.)[a-z]{2,}(?: [A-Z][a-z]+)*\b")
 SENTENCE_CHARS = 170
 
 

@@ -25,6 +25,7 @@ KINDS = 12
 FAR = 5.0
 """An outlier is beyond the quartiles by this many interquartile ranges."""
 NUMBER = re.compile(r"[-+]?[$€£]?\d[\d,]*(?:\.\d+)?(?: ?(?:%|[A-Za-zµ][A-Za-z/]{0,4}))?$")
+NOT_OF_NUMBER = re.compile(r"[^\d.+-]")
 SHOWN = 5
 CELL = 100
 
@@ -57,7 +58,7 @@ def describe_row(row: RareRow, columns: Sequence[str], cells: Sequence[str], *, 
 
 def number_in(cell: str) -> float:
     """Return the number in a cell that matches `NUMBER`."""
-    return float(re.sub(r"[^\d.+-]", "", cell)[:300])
+    return float(NOT_OF_NUMBER.sub("", cell)[:300])
 
 
 def _rare_in(cells: Sequence[str]) -> list[int]:

@@ -47,11 +47,11 @@ def choose(statements: Iterable[Statement], *, room: int, known: str = "") -> li
 
     The reader knows the words of `known` already.
     """
-    known_terms = {term.lower() for term in TERMS.findall(known)}
+    known_terms = set(map(str.lower, TERMS.findall(known)))
     used: dict[object, int] = {}
     waiting: list[tuple[float, int, Statement, frozenset[str]]] = []
     for number, statement in enumerate(statements):
-        if terms := frozenset(term.lower() for term in TERMS.findall(statement.text)):
+        if terms := frozenset(map(str.lower, TERMS.findall(statement.text))):
             waiting.append((-_gain(statement, terms, known_terms, 0), number, statement, terms))
     heapq.heapify(waiting)
     chosen: list[Statement] = []

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import re
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
@@ -109,10 +108,17 @@ def _aligned(lines: Sequence[str]) -> list[list[str]] | None:
 
 def _cells(line: str, cuts: Sequence[int]) -> list[str]:
     """Split a row at the cuts; a word across a cut stays whole, in the cell that has its middle."""
-    cells: list[list[str]] = [[] for _ in range(len(cuts) + 1)]
-    for word in re.finditer(r"\S+", line):
-        cells[bisect_right(cuts, (word.start() + word.end() - 1) / 2)].append(word[0])
-    return [" ".join(cell) for cell in cells]
+    ends = [0, *[_outside_word(line, cut) for cut in cuts], len(line)]
+    return [" ".join(line[start:end].split()) for start, end in pairwise(ends)]
+
+
+def _outside_word(line: str, cut: int) -> int:
+    """Return a cut; one inside a word is moved to an end of the word, so that its middle stays on its side."""
+    if len(line[cut - 1 : cut + 1].strip()) < 2:
+        return cut
+    start = cut - len(line[:cut].split()[-1])
+    end = cut + len(line[cut:].split(None, 1)[0])
+    return start if cut <= (start + end - 1) / 2 else end
 
 
 def records_in(lines: Sequence[str]) -> Table | None:
