@@ -148,7 +148,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Posting:
-    """The rows with a term, as row numbers (812 for t812).
+    """The rows with a term, each once, as row numbers (812 for t812).
 
     `documents` counts all rows of the layer with the term. It is greater than the number of `rows` for a common term,
     of which only the newest rows are returned.

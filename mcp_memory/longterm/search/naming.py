@@ -6,13 +6,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import reduce
 
 from mcp_memory.core.types import Turn
 from mcp_memory.language.words import base_terms, fold
 from mcp_memory.longterm.search.marking import excerpt, marks
 from mcp_memory.longterm.search.query import parse_query
 from mcp_memory.longterm.search.question_words import content_words
+from mcp_memory.longterm.search.ranking import rows_with_all
 from mcp_memory.longterm.verification.trust import quarantined_ids
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sql import turn_rows
@@ -36,14 +36,13 @@ def newest_naming(store: Store, space: str, name: str, *, limit: int, at: dateti
 
     Only the 400 newest with the terms of that word are read.
     """
-    import numpy as np
 
     whole, first = fold(name), next(iter(fold(name).split()), "")
     terms = base_terms(first if len(first) >= _SHORTEST else whole)
     postings = store.postings(space, "turn", terms, filters=Filters())
     if not postings:
         return []
-    newest = np.sort(reduce(np.intersect1d, [posting.rows for posting in postings]))[: -_MOST - 1 : -1].tolist()
+    newest = rows_with_all(postings)[: -_MOST - 1 : -1].tolist()
 
     def is_named(text: str) -> bool:
         return whole in text or (len(first) >= _SHORTEST and first in re.findall(r"\w+", text))

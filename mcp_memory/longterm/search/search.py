@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import cache, reduce
+from functools import cache
 from typing import TYPE_CHECKING
 
 from mcp_memory.core.types import Atom
@@ -18,7 +18,7 @@ from mcp_memory.longterm.search import ranking
 from mcp_memory.longterm.search.feedback import NO_OPINIONS, opinions
 from mcp_memory.longterm.search.literals import VERBATIM, share_in
 from mcp_memory.longterm.search.query import ParsedQuery, asked_period, parse_query
-from mcp_memory.longterm.search.ranking import SIGNALS, WEIGHTS, ScoredRows, Weights
+from mcp_memory.longterm.search.ranking import SIGNALS, WEIGHTS, ScoredRows, Weights, rows_with_all
 from mcp_memory.longterm.turns import small_talk_kind
 from mcp_memory.models.embed.bundled import IDENTITY, encoder_alone
 from mcp_memory.models.metered import StageContext
@@ -201,16 +201,14 @@ class Search:
 
         Of very many rows with the terms of a literal only the newest are read.
         """
-        import numpy as np
-
         if not question.literals:
             return {}
-        rows_with = {posting.term: posting.rows for posting in postings}
+        by_term = {posting.term: posting for posting in postings}
         rows: set[int] = set()
         for literal in question.literals:
-            terms = [rows_with[term] for term in literal.terms if term in rows_with]
-            if terms:
-                rows.update(np.sort(reduce(np.intersect1d, terms))[-_READ_VERBATIM:].tolist())
+            found = [by_term[term] for term in literal.terms if term in by_term]
+            if found:
+                rows.update(rows_with_all(found)[-_READ_VERBATIM:].tolist())
         texts = row_texts(self._store, space, [f"{layer[0]}{row}" for row in sorted(rows)])
         shares = {int(id[1:]): share_in(text, question.literals) for id, text in texts.items()}
         return {row: share for row, share in shares.items() if share}

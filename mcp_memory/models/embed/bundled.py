@@ -15,8 +15,8 @@ The encoder is the Universal Sentence Encoder multilingual v3, computed with num
 and five pieces through two small convolutions, their sum through four dense layers. Languages: ar de en es fr it ja
 ko nl pl pt ru th tr zh. A question takes 2 ms on one core, a turn of a hundred words 6 ms; the first 128 pieces of a
 text are read. Texts are computed one by one, so that a vector does not depend on its batch. The table of pieces (30
-MB) is memory-mapped. The encoder ignores numbers and negation, and gives names much weight, so
-leave out the name of the speaker.
+MB) is memory-mapped. The encoder ignores numbers and negation, and gives names much weight, so leave out the name of
+the speaker.
 """
 
 from __future__ import annotations
