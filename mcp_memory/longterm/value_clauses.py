@@ -96,7 +96,8 @@ class ValueClause:
 
     @cached_property
     def _plain_relations(self) -> dict[str, Phrases]:
-        return _relations_in(self._without_names)
+        may_have_some = _phrases("relation").may_be_in(self._without_values)  # finding names takes longer
+        return _relations_in(self._without_names) if may_have_some else {}
 
     @cached_property
     def _overlapping_relations(self) -> dict[str, Phrases]:
@@ -289,6 +290,8 @@ def _says(part: str) -> bool:
 
 
 def _relations_in(text: str) -> dict[str, Phrases]:
+    if not _phrases("relation").may_be_in(text):
+        return {}
     return {name: phrases for name, phrases in _relations() if phrases.are_in(text)}
 
 
