@@ -330,7 +330,8 @@ def _is_heading(line: str) -> bool:
 
 
 def _important(kind: Kind) -> Filters:
-    return Filters(kind=kind, unheld=True, least_priority=_CRITICAL)
+    """Return the filters for the important statements of a kind; the priority of sentences is always lower."""
+    return Filters(kind=kind, unheld=True, sentences=False, least_priority=_CRITICAL)
 
 
 def _users_statements(context: SearchContext, kind: Kind) -> list[Atom]:
