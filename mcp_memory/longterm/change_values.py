@@ -56,20 +56,23 @@ class Phrases:
         tables = list(tables)
         phrases = _split(tables)
         self._pattern = re.compile(any_of(tables), re.IGNORECASE)
-        self._has_dense = any(phrase > DENSE_FROM for phrase in phrases)
+        dense = "".join(phrase for phrase in phrases if phrase > DENSE_FROM)
+        self._dense = frozenset(character for character in dense if character > DENSE_FROM)
         self._has_uncertain = False
-        self._phrases: dict[str, list[frozenset[str]]] = {}  # the whole words of phrases, by the longest
-        self._beginnings: dict[str, list[str]] = {}  # by their first letters
+        self._whole: dict[str, list[frozenset[str]]] = {}  # the whole words of phrases, by the longest
+        self._beginnings: dict[str, tuple[str, ...]] = {}  # by their first letters, such as `cha*`
         self._endings: list[str] = []
         for longest, words in (_certain_words(phrase) for phrase in phrases if phrase < DENSE_FROM):
             if longest in words:
-                self._phrases.setdefault(longest, []).append(words)
+                self._whole.setdefault(longest, []).append(words)
             elif longest.startswith("*"):
                 self._endings.append(longest[1:])
             elif len(longest) > _FIRST_LETTERS:
-                self._beginnings.setdefault(longest[:_FIRST_LETTERS], []).append(longest[:-1])
+                first = f"{longest[:_FIRST_LETTERS]}*"
+                self._beginnings[first] = (*self._beginnings.get(first, ()), longest[:-1])
             else:
                 self._has_uncertain = True
+        self._keys = frozenset(self._whole | self._beginnings)
 
     def are_in(self, text: str) -> bool:
         return self.may_be_in(text) and self._pattern.search(text) is not None
@@ -80,19 +83,18 @@ class Phrases:
 
     def may_be_in(self, text: str) -> bool:
         """Return False if a text surely has none of the phrases; a fast check."""
-        if self._has_uncertain or (self._has_dense and not text.isascii() and max(text) > DENSE_FROM):
+        if self._has_uncertain or not (text.isascii() or self._dense.isdisjoint(text)):
             return True
-        words, by_first_letters = _words_in(text)
-        return (
-            any(phrase <= words for word in self._phrases.keys() & words for phrase in self._phrases[word])
-            or any(
-                word.startswith(beginning)
-                for first in self._beginnings.keys() & by_first_letters.keys()
-                for beginning in self._beginnings[first]
-                for word in by_first_letters[first]
-            )
-            or any(word.endswith(ending) for ending in self._endings for word in words)
+        words = _words_in(text)
+        return any(self._has_rest(key, words) for key in self._keys & words) or (
+            bool(self._endings) and any(word.endswith(ending) for ending in self._endings for word in words)
         )
+
+    def _has_rest(self, key: str, words: frozenset[str]) -> bool:
+        """Return whether a text with the first word or letters of some phrase has the other words or letters too."""
+        if key in self._whole:
+            return any(phrase <= words for phrase in self._whole[key])
+        return any(word.startswith(self._beginnings[key]) for word in words)
 
 
 def _split(tables: Iterable[str]) -> list[str]:
@@ -120,13 +122,10 @@ def _is_whole(word: str, part: str) -> bool:
 
 
 @lru_cache(maxsize=1_024)
-def _words_in(text: str) -> tuple[frozenset[str], dict[str, list[str]]]:
-    """Return the lower-case words of a text, and these by their first letters."""
-    words = frozenset(_LETTERS.findall(_lower(text)))
-    by_first_letters: dict[str, list[str]] = {}
-    for word in words:
-        by_first_letters.setdefault(word[:_FIRST_LETTERS], []).append(word)
-    return words, by_first_letters
+def _words_in(text: str) -> frozenset[str]:
+    """Return the lower-case words of a text, and the first letters of each, such as `cha*`."""
+    words = set(_LETTERS.findall(_lower(text)))
+    return frozenset(words.union([f"{word[:_FIRST_LETTERS]}*" for word in words]))
 
 
 def _lower(text: str) -> str:
@@ -178,9 +177,14 @@ def differ(first: StatedValue, second: StatedValue) -> bool:
 
 def values_in(text: str) -> list[StatedValue]:
     """Return the values of a text in order, none overlapping."""
-    if not (_DIGIT.search(text) or _words_for_values().are_in(text)):
+    if not may_have_values(text):
         return []
     return [value for match in _pattern().finditer(text) if (value := _value_of(match))]
+
+
+def may_have_values(text: str) -> bool:
+    """Return False if a text surely states no value; a fast check."""
+    return _DIGIT.search(text) is not None or _words_for_values().may_be_in(text)
 
 
 # --- patterns ---------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from itertools import product
 
 from mcp_memory.language.sentences import is_negative
 from mcp_memory.longterm.change_values import DENSE_FROM, StatedValue, ValueKind, comparable, differ
@@ -53,10 +54,9 @@ def _scores(newer: str, older: str, cosine: float | None) -> Iterator[float]:
     if newer == older:
         return
     cosine = _UNKNOWN if cosine is None else cosine
-    for new in first_clauses(newer):
-        for old in first_clauses(older):
-            if _may_contradict(new, old):
-                yield _score(Comparison(new, old), cosine)
+    for pair in product(first_clauses(newer), first_clauses(older)):
+        if _may_contradict(*pair):
+            yield _score(Comparison(*pair), cosine)
 
 
 def replaces(newer: str, older: str, *, cosine: float | None = None, asked: str = "") -> bool:
