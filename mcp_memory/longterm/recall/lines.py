@@ -279,31 +279,35 @@ def distinct_turns(context: SearchContext, *groups: Sequence[str]) -> tuple[list
     """
     ids = [id for group in groups for id in group]
     turns = {turn.id: turn for turn in context.store.read(context.space, turn_rows.by_ids, ids)}
-    words = {turn.id: frozenset(_WORD.findall(fold(turn.content[:_COMPARED]))) for turn in turns.values()}
+    texts = {turn.id: _WORD.findall(fold(turn.content[:_COMPARED])) for turn in turns.values()}
+    words = {id: frozenset(text) for id, text in texts.items()}
     place = {(turn.session, turn.position): turn.id for turn in turns.values()}
-    kept: dict[str, None] = {}
+    kept: dict[str, frozenset[str]] = {}
 
-    def repeats(turn: Turn, other: str) -> bool:
+    def repeats(turn: Turn) -> bool:
         if turn.role == "user":  # one word more or less may be what changed
-            return words[turn.id] == words[other]
-        return _says_no_more(words[turn.id], words[other])
+            return words[turn.id] in kept.values()
+        return any(_says_no_more(words[turn.id], other) for other in kept.values())
 
     noise = _small_talk(context, list(turns.values()))
     for id in ids:
         turn = turns.get(id) if id not in noise else None
-        if turn is None or any(repeats(turn, other) for other in kept):
+        if turn is None or repeats(turn):
             continue
         before = place.get((turn.session, turn.position - 1))
         if turn.role == "assistant" and before is not None and turns[before].role == "user":
             id = before if _says_no_more(words[id], words[before]) else id
-        kept.setdefault(id)
-    return [[turns[id] for id in group if id in kept] for group in groups], _other_days(turns.values())
+        kept.setdefault(id, words[id])
+    return [[turns[id] for id in group if id in kept] for group in groups], _other_days(turns.values(), texts)
 
 
-def _other_days(turns: Collection[Turn]) -> dict[str, set[date]]:
-    """Return, by turn id, the other days on which the user repeated the words of a turn in the same order."""
+def _other_days(turns: Collection[Turn], texts: Mapping[str, Sequence[str]]) -> dict[str, set[date]]:
+    """Return, by turn id, the other days on which the user repeated the words of a turn in the same order.
+
+    `texts` are the words of each turn.
+    """
     words = {
-        turn.id: " ".join(_WORD.findall(fold(turn.content)))
+        turn.id: " ".join(texts[turn.id])
         for turn in turns
         if turn.role == "user" and not turn.name and len(turn.content) <= _COMPARED
     }
