@@ -97,7 +97,7 @@ class ValueClause:
         """The text without values, names and words of change."""
         return _phrases("changed").removed_from(_blanked(self._without_values, self._spans_of_names))
 
-    @property
+    @cached_property
     def _may_have_relations(self) -> bool:
         return _phrases("relation").may_be_in(self.sentence)
 
