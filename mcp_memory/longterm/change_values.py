@@ -28,9 +28,13 @@ def phrases_by_name(kind: str) -> dict[str, str]:
     return {name: "".join(lines) for (first, _, name), lines in blocks if first == kind}
 
 
-_STEM = 3  # letters
 _LETTERS = re.compile(r"[^\W\d_]+")
 _LITERAL = re.compile(r"(?:[^\W\d_](?![*+?]))*")
+_ENDING = re.compile(r"\\w[*+](?P<letters>[^\W\d_]+)")
+_BETWEEN_WORDS = re.compile(r" (?![?*])")
+_FIRST_LETTERS = 3
+_LOWER = str.maketrans({"ı": "i", "ſ": "s", "\u0307": None})
+"""Letters that `re.IGNORECASE` takes for others, but `str.lower` does not; "İ" is lowered to an "i" with U+0307."""
 
 
 def any_of(tables: Iterable[str]) -> str:
@@ -44,48 +48,89 @@ def any_of(tables: Iterable[str]) -> str:
 class Phrases:
     """The phrases of some tables (see `phrases_by_name`), matched without case.
 
-    To save time, the pattern is tried only on the few texts that have the longest word of some phrase.
+    To save time, the pattern is tried only on the few texts that have the words of some phrase, as far as they are
+    certain.
     """
 
     def __init__(self, tables: Iterable[str]) -> None:
         tables = list(tables)
         phrases = _split(tables)
         self._pattern = re.compile(any_of(tables), re.IGNORECASE)
-        self._required = frozenset(_required_word(phrase) for phrase in phrases if phrase < DENSE_FROM)
-        self._has_dense = any(phrase > DENSE_FROM for phrase in phrases)
+        dense = "".join(phrase for phrase in phrases if phrase > DENSE_FROM)
+        self._dense = frozenset(character for character in dense if character > DENSE_FROM)
+        self._has_uncertain = False
+        self._whole: dict[str, list[frozenset[str]]] = {}  # the whole words of phrases, by the longest
+        self._beginnings: dict[str, tuple[str, ...]] = {}  # by their first letters, such as `cha*`
+        self._endings: list[str] = []
+        for longest, words in (_certain_words(phrase) for phrase in phrases if phrase < DENSE_FROM):
+            if longest in words:
+                self._whole.setdefault(longest, []).append(words)
+            elif longest.startswith("*"):
+                self._endings.append(longest[1:])
+            elif len(longest) > _FIRST_LETTERS:
+                first = f"{longest[:_FIRST_LETTERS]}*"
+                self._beginnings[first] = (*self._beginnings.get(first, ()), longest[:-1])
+            else:
+                self._has_uncertain = True
+        self._keys = frozenset(self._whole | self._beginnings)
 
     def are_in(self, text: str) -> bool:
-        return self._may_be_in(text) and self._pattern.search(text) is not None
+        return self.may_be_in(text) and self._pattern.search(text) is not None
 
     def removed_from(self, text: str) -> str:
         """Return the text with a space in place of each phrase."""
-        return self._pattern.sub(" ", text) if self._may_be_in(text) else text
+        return self._pattern.sub(" ", text) if self.may_be_in(text) else text
 
-    def _may_be_in(self, text: str) -> bool:
-        if "" in self._required or (self._has_dense and not text.isascii() and max(text) > DENSE_FROM):
+    def may_be_in(self, text: str) -> bool:
+        """Return False if a text surely has none of the phrases; a fast check."""
+        if self._has_uncertain or not (text.isascii() or self._dense.isdisjoint(text)):
             return True
-        return not self._required.isdisjoint(_words_and_stems(text))
+        words = _words_in(text)
+        return any(self._has_rest(key, words) for key in self._keys & words) or (
+            bool(self._endings) and any(word.endswith(ending) for ending in self._endings for word in words)
+        )
+
+    def _has_rest(self, key: str, words: frozenset[str]) -> bool:
+        """Return whether a text with the first word or letters of some phrase has the other words or letters too."""
+        if key in self._whole:
+            return any(phrase <= words for phrase in self._whole[key])
+        return any(word.startswith(self._beginnings[key]) for word in words)
 
 
 def _split(tables: Iterable[str]) -> list[str]:
     return [phrase for table in tables for phrase in table.split("|")]
 
 
-def _required_word(phrase: str) -> str:
-    """Return the longest word that each match of a phrase has, as `stem*` if only its first letters are certain.
+def _certain_words(phrase: str) -> tuple[str, frozenset[str]]:
+    """Return the longest word that each match of a phrase has, and all its whole words.
 
-    Empty if no letter is certain.
+    The longest is `chang*` or `*miete` if only a part of it is certain, and empty if no letter is.
     """
-    words = [(literal[0].lower(), part) for part in phrase.split(" ") if (literal := _LITERAL.match(part))]
-    word, part = max(words, key=lambda pair: len(pair[0]), default=("", ""))
-    is_whole = len(word) == len(part) or not (part[len(word)].isalpha() or part[len(word)] in r"\[(?*+")
-    return word if is_whole or not word else f"{word[:_STEM]}*"
+    parts = [(literal[0], part) for part in _BETWEEN_WORDS.split(phrase) if (literal := _LITERAL.match(part))]
+    whole = frozenset(_lower(word) for word, part in parts if _is_whole(word, part))
+    longest, part = max(parts, key=lambda pair: len(pair[0]), default=("", ""))
+    if longest:
+        return _lower(longest) if _is_whole(longest, part) else f"{_lower(longest)}*", whole
+    ending = _ENDING.fullmatch(phrase)
+    return f"*{_lower(ending['letters'])}" if ending else "", whole
+
+
+def _is_whole(word: str, part: str) -> bool:
+    """Return whether the literal letters at the start of a part of a phrase are a whole word."""
+    rest = part[len(word) :]
+    return bool(word) and (not rest or rest.startswith("(?<") or not (rest[0].isalpha() or rest[0] in r" \[(?*+"))
 
 
 @lru_cache(maxsize=1_024)
-def _words_and_stems(text: str) -> frozenset[str]:
-    words = set(_LETTERS.findall(text.lower()))
-    return frozenset(words.union([f"{word[:_STEM]}*" for word in words]))
+def _words_in(text: str) -> frozenset[str]:
+    """Return the lower-case words of a text, and the first letters of each, such as `cha*`."""
+    words = set(_LETTERS.findall(_lower(text)))
+    return frozenset(words.union([f"{word[:_FIRST_LETTERS]}*" for word in words]))
+
+
+def _lower(text: str) -> str:
+    lower = text.lower()
+    return lower if lower.isascii() else lower.translate(_LOWER)
 
 
 # --- values -----------------------------------------------------------------------------------------
@@ -132,9 +177,14 @@ def differ(first: StatedValue, second: StatedValue) -> bool:
 
 def values_in(text: str) -> list[StatedValue]:
     """Return the values of a text in order, none overlapping."""
-    if not (_DIGIT.search(text) or _words_for_values().are_in(text)):
+    if not may_have_values(text):
         return []
     return [value for match in _pattern().finditer(text) if (value := _value_of(match))]
+
+
+def may_have_values(text: str) -> bool:
+    """Return False if a text surely states no value; a fast check."""
+    return _DIGIT.search(text) is not None or _words_for_values().may_be_in(text)
 
 
 # --- patterns ---------------------------------------------------------------------------------------

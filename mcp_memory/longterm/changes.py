@@ -12,6 +12,8 @@ tests/longterm/changes_pairs.jsonl the model has a precision of 44 % at a recall
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
+from itertools import product
 
 from mcp_memory.language.sentences import is_negative
 from mcp_memory.longterm.change_values import DENSE_FROM, StatedValue, ValueKind, comparable, differ
@@ -39,16 +41,22 @@ def same_slot(newer: str, older: str, *, cosine: float | None = None) -> bool:
 
     `cosine`, -1 to 1, is that of the two texts by the bundled model; None if it is unknown or another model's.
     """
-    return slot_score(newer, older, cosine=cosine) > 0.0
+    return any(score > 0.0 for score in _scores(newer, older, cosine))
 
 
 def slot_score(newer: str, older: str, *, cosine: float | None = None) -> float:
     """Return how likely the newer text contradicts or updates the older, 0 (not at all) to 1, to rank candidates."""
+    return max(_scores(newer, older, cosine), default=0.0)
+
+
+def _scores(newer: str, older: str, cosine: float | None) -> Iterator[float]:
+    """Yield the scores of the pairs of clauses that may contradict."""
     if newer == older:
-        return 0.0
+        return
     cosine = _UNKNOWN if cosine is None else cosine
-    pairs = ((new, old) for new in first_clauses(newer) for old in first_clauses(older))
-    return max((_score(Comparison(*pair), cosine) for pair in pairs if _may_contradict(*pair)), default=0.0)
+    for pair in product(first_clauses(newer), first_clauses(older)):
+        if _may_contradict(*pair):
+            yield _score(Comparison(*pair), cosine)
 
 
 def replaces(newer: str, older: str, *, cosine: float | None = None, asked: str = "") -> bool:
@@ -102,14 +110,14 @@ def _score(pair: Comparison, cosine: float) -> float:
         return 0.0
     if pair.revokes and (pair.shared_words or pair.relation or cosine >= _NEAR):
         return 1.0
+    has_other_value = pair.values_differ or pair.names_differ
+    if not has_other_value and (not pair.changed or cosine >= _SAME):
+        return 0.0
     certainty = 0.1 * min(1.0, max(0.0, cosine)) + 0.2 * pair.changed
     is_other_name = pair.other_names and not (pair.by_name or pair.same_name)
     differences = pair.unshared_words + (pair.values_differ and is_other_name)
-    if pair.values_differ or pair.names_differ:
-        return _score_of_values(pair, cosine, differences, certainty)
-    if not pair.changed or cosine >= _SAME:
-        return 0.0
-    return _score_of_change(pair, cosine, differences, certainty)
+    score = _score_of_values if has_other_value else _score_of_change
+    return score(pair, cosine, differences, certainty)
 
 
 def _score_of_values(pair: Comparison, cosine: float, differences: int, certainty: float) -> float:
@@ -179,9 +187,10 @@ def _may_differ(newer: ValueClause, older: ValueClause) -> bool:
 
 
 class Comparison:
-    """How a newer clause relates to an older clause."""
+    """How a newer clause relates to an older clause. What takes long is found when it is first asked for."""
 
     def __init__(self, newer: ValueClause, older: ValueClause) -> None:
+        self._newer, self._older = newer, older
         self.changed = newer.changed or bool(newer.former)
         self.revokes = any(_revokes(former, value) for former in newer.former for value in older.values)
         self.same_units = any(  # a number without a unit fits each unit
@@ -201,9 +210,7 @@ class Comparison:
         relations = newer.relations & older.relations
         self.relation, self.of_tool = bool(relations), "tool" in relations
         self.by_name = not relations.isdisjoint(_BY_NAME)
-        is_sole = not relations.isdisjoint(_SOLE)
-        self.sole = is_sole and not (newer.words or older.words)  # neither says more about the value
-        self.alone = is_sole and not (newer.words and older.words)  # at most one says more about the value
+        self._is_sole = not relations.isdisjoint(_SOLE)
 
         self.same_name = not newer.names.isdisjoint(older.names)
         self.adds_name = bool(newer.names - older.names)
@@ -211,24 +218,49 @@ class Comparison:
         one_name = min(len(newer.names), len(older.names)) == 1  # with more names, and none shared, two subjects
         self.names_differ = self.by_name and self.other_names and (self.same_name or one_name)
 
-        new_alike, old_alike = words_alike(newer.words, older.words)
-        self.shared_words = min(new_alike, old_alike)
-        self.unshared_words = min(len(newer.words) - new_alike, len(older.words) - old_alike)
-        self.two_things = self._are_two_things(newer, older, new_alike, old_alike)
-        in_both = newer.words and older.words  # `dense`: both are in scripts without spaces
-        self.dense = bool(in_both) and min(*newer.words, *older.words) > DENSE_FROM
+    @property
+    def sole(self) -> bool:
+        """Whether the relation identifies the value, and neither clause says more about it."""
+        return self._is_sole and not (self._newer.words or self._older.words)
 
-    def _are_two_things(self, newer: ValueClause, older: ValueClause, new_alike: int, old_alike: int) -> bool:
-        """Return whether the clauses are about two different things.
+    @property
+    def alone(self) -> bool:
+        """Whether the relation identifies the value, and at most one clause says more about it."""
+        return self._is_sole and not (self._newer.words and self._older.words)
+
+    @cached_property
+    def _words_alike(self) -> tuple[int, int]:
+        return words_alike(self._newer.words, self._older.words)
+
+    @property
+    def shared_words(self) -> int:
+        return min(self._words_alike)
+
+    @property
+    def unshared_words(self) -> int:
+        new_alike, old_alike = self._words_alike
+        return min(len(self._newer.words) - new_alike, len(self._older.words) - old_alike)
+
+    @property
+    def dense(self) -> bool:
+        """Whether both clauses have words, all in scripts without spaces."""
+        new, old = self._newer.words, self._older.words
+        return bool(new and old) and min(*new, *old) > DENSE_FROM
+
+    @property
+    def two_things(self) -> bool:
+        """Whether the clauses are about two different things.
 
         Usually each then has a word, name or relation that the other lacks: "the invoice of Kestrel" and "the invoice
         of Marlow", "Zahnarzttermin" and "Termin beim Augenarzt", the pool and the car park of the pool. A person such
         as "my sister" in the newer clause is enough, as is a new name if the older clause is about the user.
         """
+        newer, older = self._newer, self._older
         if newer.is_further and not older.is_further:
             return True
         if _is_about_part(newer, older) or _is_about_part(older, newer):
             return True
+        new_alike, old_alike = self._words_alike
         new_names, old_names = (frozenset[str](), frozenset[str]()) if self.names_differ else (newer.names, older.names)
         new = len(newer.words) - new_alike + len(new_names - old_names) + len(newer.plain_relations - older.relations)
         old = len(older.words) - old_alike + len(old_names - new_names) + len(older.relations - newer.relations)

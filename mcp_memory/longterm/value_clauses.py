@@ -22,6 +22,7 @@ from mcp_memory.longterm.change_values import (
     StatedValue,
     ValueKind,
     any_of,
+    may_have_values,
     phrases_by_name,
     values_in,
 )
@@ -29,13 +30,15 @@ from mcp_memory.longterm.change_values import (
 READ = 1_500
 """Characters of a text that are compared, from its start."""
 _FIRST = 24  # clauses that are compared
+_OF_CHANGE = "changed", "new"
 
 
 @dataclass(eq=False)
 class ValueClause:
     """A clause of a sentence, with its values. What it says besides them is found when it is first asked for.
 
-    `languages` are those of the whole text (`languages_of`).
+    `languages` are those of the whole text (`languages_of`). Clauses of a sentence share the check whether it may have
+    values, words of change or relations at all, because most sentences have none.
     """
 
     text: str
@@ -44,7 +47,7 @@ class ValueClause:
 
     @cached_property
     def _all_values(self) -> list[StatedValue]:
-        return values_in(self.text)
+        return values_in(self.text) if may_have_values(self.sentence) else []
 
     @cached_property
     def _until_here(self) -> str:
@@ -58,7 +61,7 @@ class ValueClause:
         So it is in "Fiona has swapped a shift, so they come on Sunday", but not in "I slept for eight hours, no longer
         tired".
         """
-        return _has_change(self._until_here)
+        return _phrases(*_OF_CHANGE).may_be_in(self.sentence) and _has_change(self._until_here)
 
     @cached_property
     def former(self) -> tuple[StatedValue, ...]:
@@ -95,13 +98,17 @@ class ValueClause:
         return _phrases("changed").removed_from(_blanked(self._without_values, self._spans_of_names))
 
     @cached_property
+    def _may_have_relations(self) -> bool:
+        return _phrases("relation").may_be_in(self.sentence)
+
+    @cached_property
     def _plain_relations(self) -> dict[str, Phrases]:
-        return _relations_in(self._without_names)
+        return _relations_in(self._without_names) if self._may_have_relations else {}
 
     @cached_property
     def _overlapping_relations(self) -> dict[str, Phrases]:
         """Relations that may be words of change too, such as "switched to"."""
-        return _relations_in(self._without_values)
+        return _relations_in(self._without_values) if self._may_have_relations else {}
 
     @cached_property
     def relations(self) -> frozenset[str]:
@@ -299,7 +306,7 @@ def _without(relations: Mapping[str, Phrases], text: str) -> str:
 
 
 def _has_change(text: str) -> bool:
-    return _phrases("changed").are_in(text) or _phrases("new").are_in(text)
+    return _phrases(*_OF_CHANGE).are_in(text)
 
 
 def _supposes(sentence: str) -> bool:
@@ -384,8 +391,8 @@ def _idle() -> frozenset[str]:
 
 
 @cache
-def _phrases(kind: str) -> Phrases:
-    return Phrases(phrases_by_name(kind).values())
+def _phrases(*kinds: str) -> Phrases:
+    return Phrases(table for kind in kinds for table in phrases_by_name(kind).values())
 
 
 @cache

@@ -8,6 +8,7 @@ of the bundled model.
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.longterm.change_values import differ, values_in
+from mcp_memory.longterm.change_values import Phrases, any_of, differ, phrases_by_name, values_in
 from mcp_memory.longterm.changes import CONTRADICTS, replaces, same_slot, slot_score
 from mcp_memory.longterm.value_clauses import value_clauses
 
@@ -209,3 +210,13 @@ def test_only_the_start_of_a_long_text_is_read() -> None:
 def test_a_text_never_changes_itself(text: str) -> None:
     assert not same_slot(text, text)
     assert not replaces(text, text)
+
+
+TABLES = {kind: list(phrases_by_name(kind).values()) for kind in ("changed", "former", "further", "month", "relation")}
+
+
+@given(st.sampled_from(sorted(TABLES)), st.data())
+def test_the_fast_check_of_phrases_rejects_no_text_that_has_one(kind: str, data: st.DataObject) -> None:
+    phrase = data.draw(st.sampled_from([phrase for table in TABLES[kind] for phrase in table.split("|")]))
+    text = data.draw(st.from_regex(re.compile(any_of([phrase]), re.IGNORECASE)).map(lambda text: text[:300]))
+    assert Phrases(TABLES[kind]).are_in(text) == bool(re.search(any_of(TABLES[kind]), text, re.IGNORECASE))

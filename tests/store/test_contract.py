@@ -37,6 +37,7 @@ from mcp_memory.store.values import (
     Conflict,
     Filters,
     IndexProgress,
+    NearestQuery,
     NewAtom,
     NewRef,
     PersonaPage,
@@ -414,6 +415,14 @@ def test_the_nearest_rows_come_first_within_filters(store: Store) -> None:
     assert near[0].score == pytest.approx(1.0, abs=0.02)
     only = store.nearest("me", "turn", vectors([1, 0, 0, 0]), filters=Filters(role="assistant"), limit=3)
     assert [hit.id for hit in only] == [b]
+
+
+def test_queries_with_different_filters_are_answered_together_though_one_allows_no_row(store: Store) -> None:
+    data = vectors([1, 0, 0, 0])
+    store.write("me", turn_rows.append, "s", turn_rows.prepare([user("a")]), now=NOW, vectors=data)
+    asked = [NearestQuery(data, Filters(role=role), 3) for role in ("user", "assistant")]
+    found, of_nobody = store.nearest_to_each("me", "turn", asked)
+    assert ([hit.id for hit in found], of_nobody) == (["t1"], [])
 
 
 def test_the_vectors_of_rows_are_those_that_were_stored(store: Store) -> None:

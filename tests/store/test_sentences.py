@@ -687,14 +687,24 @@ def test_an_explicit_promise_is_one_in_the_files_too(home: Path, is_said: bool) 
 
 
 @pytest.mark.files
-def test_the_index_finds_the_few_promises_among_many_statements(home: Path) -> None:
+@pytest.mark.parametrize(
+    ("filters", "index"),
+    [
+        (Filters(label="promise"), "atom_label (space=? AND label=?"),
+        (Filters(label="promise", at=NOON, unheld=True), "atom_label (space=? AND label=?"),
+        (Filters(sentences=False), "atom_listed (space=? AND kind=? AND reader=?"),
+        (Filters(kind="persona", sentences=False, unheld=True), "atom_listed (space=? AND kind=? AND reader=?"),
+    ],
+)
+def test_an_index_finds_the_few_promises_and_notes_among_many_sentences(
+    home: Path, filters: Filters, index: str
+) -> None:
     with closing(open_store(home)) as store:
         (turn,) = say(store, "I like tea.")
         read(store, sentence(turn))
     with closing(apsw.Connection(str(home / "memory.db"))) as con:
         tx = HomeTransaction(con)
         tx.space = 1  # pyright: ignore[reportAttributeAccessIssue]
-        for filters in (Filters(label="promise"), Filters(label="promise", at=NOON, unheld=True)):
-            condition, values = where(cast("Transaction", tx), "atom", filters)
-            plan = tx.all(f"EXPLAIN QUERY PLAN SELECT r.id FROM atom r WHERE {condition}", *values)
-            assert "USING INDEX atom_label (space=? AND label=?" in plan[0][-1].replace("COVERING ", "")
+        condition, values = where(cast("Transaction", tx), "atom", filters)
+        plan = tx.all(f"EXPLAIN QUERY PLAN SELECT r.id FROM atom r WHERE {condition}", *values)
+        assert f"USING INDEX {index}" in plan[0][-1].replace("COVERING ", "")

@@ -83,7 +83,8 @@ def bundle(
     """
     stable, missing = _stable_of_both(context, personal, _stable, counter, int(budget * _STABLE_SHARE))
     shown = "" if has_stable(stable) else stable
-    left = budget - counter.count(shown) if shown else budget
+    of_shown = counter.count(shown) if shown else 0
+    left = budget - of_shown
     context, personal = _cached(context, personal)
     recent_turns = context_of(context, session)
     is_asked = bool(question.strip() or recent_turns)
@@ -110,7 +111,7 @@ def bundle(
     dynamic, left_out = fit(_promises_first(promises.lines, lines), counter, left)
     left_out = left_out if is_asked else []  # without a question nothing is missing
     left_out += promises.left_out
-    tokens = sum(counter.count(block) for block in (shown, dynamic) if block)
+    tokens = of_shown + (counter.count(dynamic) if dynamic else 0)
     left_out += missing if shown else []
     return Bundle(stable=shown, dynamic=dynamic, tokens=tokens, left_out=left_out, known=known)
 
@@ -330,7 +331,8 @@ def _is_heading(line: str) -> bool:
 
 
 def _important(kind: Kind) -> Filters:
-    return Filters(kind=kind, unheld=True, least_priority=_CRITICAL)
+    """Return the filters for the important statements of a kind; the priority of sentences is always lower."""
+    return Filters(kind=kind, unheld=True, sentences=False, least_priority=_CRITICAL)
 
 
 def _users_statements(context: SearchContext, kind: Kind) -> list[Atom]:

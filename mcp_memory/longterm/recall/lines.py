@@ -11,13 +11,16 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import date, datetime
+from functools import lru_cache
 from itertools import chain, repeat
 from types import MappingProxyType
 from typing import TypeVar, get_args
 
 from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import day_in_words, one_line, without_bullet
-from mcp_memory.core.types import ATTRIBUTION, SAID_BY, Atom, Fact, ResultHit, Role, Scene, Turn
+from mcp_memory.core.types import ATTRIBUTION, SAID_BY, Atom, Fact, ResultHit, Role, Scene, Source, Turn
+from mcp_memory.language.when.annotate import with_dates
+from mcp_memory.language.when.intervals import local
 from mcp_memory.language.words import fold
 from mcp_memory.longterm.recall.line import BEFORE_THAT, Group, RecallLine, excerpt_of, head_of
 from mcp_memory.longterm.search.search import Ranked, SearchContext
@@ -60,6 +63,7 @@ _ATOM_CHARS, _SCENE_CHARS, _OUTPUT_CHARS = 220, 200, 320
 _PROMISE_CHARS = 320
 _FORMER_CHARS = 120  # a longer turn says more than the value that was replaced
 _DAYS = 3  # other days with the same statement that are named
+_LINES = 1_024  # recent lines whose texts are kept: prompts of a project recall the same rows again and again
 
 
 def mark_suspects(context: SearchContext, lines: Iterable[RecallLine]) -> Iterator[RecallLine]:
@@ -74,9 +78,14 @@ def mark_suspects(context: SearchContext, lines: Iterable[RecallLine]) -> Iterat
         parts = [line.text] if line.source in ("tool", "web") else line.text.split(separator, 1)
         is_turn = line.id[:1] == "t" and line.group not in ("scene", "end")
         meaning = line.source != "assistant" or not is_turn
-        signs = (flags(part, line.source, meaning=meaning, is_turn=is_turn) for part in parts)
-        suspect = any(signs) and not _is_released(context, line.id)
+        suspect = any(_is_suspicious(part, line.source, meaning, is_turn) for part in parts)
+        suspect = suspect and not _is_released(context, line.id)
         yield replace(line, is_suspect=True) if suspect else line
+
+
+@lru_cache(maxsize=_LINES)
+def _is_suspicious(part: str, source: Source, meaning: bool, is_turn: bool) -> bool:
+    return bool(flags(part, source, meaning=meaning, is_turn=is_turn))
 
 
 def _is_released(context: SearchContext, id: str) -> bool:
@@ -183,11 +192,10 @@ def of_turns(
     All mappings are by turn id: `notes` are remarks, `newer` the later turns that replaced a value, `repeated` the
     other days on which the user repeated a turn.
     """
-    from mcp_memory.language.when.annotate import with_dates
-
     for turn, width in zip(turns, chain(widths, repeat(widths[-1])), strict=False):
-        excerpt = excerpt_of(turn.content, words, width)
-        dated = with_dates(excerpt, turn.said_at) if turn.role == "user" else excerpt
+        is_whole = len(turn.content) <= width
+        excerpt = _whole_text(turn.content) if is_whole else excerpt_of(turn.content, words, width)
+        dated = _with_dates(excerpt, local(turn.said_at)) if turn.role == "user" else excerpt
         change = newer.get(turn.id)
         changed = _change_note(change) if change else None
         also = _other_days_note(turn.said_at.date(), repeated.get(turn.id, ()))
@@ -205,6 +213,17 @@ def of_turns(
             former = _former_text(turn.id, turn.said_at, change, also, dated) if turn.id not in notes else ""
             line = replace(line, newer=change.id, former=former)
         yield line
+
+
+@lru_cache(maxsize=_LINES)
+def _whole_text(content: str) -> str:
+    return excerpt_of(content, frozenset(), len(content))
+
+
+@lru_cache(maxsize=_LINES)
+def _with_dates(excerpt: str, said_at: datetime) -> str:
+    """Return an excerpt with the dates that it means; `said_at` is in local time, which may change, and naive."""
+    return with_dates(excerpt, said_at)
 
 
 def _change_note(newer: Turn) -> str:
@@ -260,31 +279,35 @@ def distinct_turns(context: SearchContext, *groups: Sequence[str]) -> tuple[list
     """
     ids = [id for group in groups for id in group]
     turns = {turn.id: turn for turn in context.store.read(context.space, turn_rows.by_ids, ids)}
-    words = {turn.id: frozenset(_WORD.findall(fold(turn.content[:_COMPARED]))) for turn in turns.values()}
+    texts = {turn.id: _WORD.findall(fold(turn.content[:_COMPARED])) for turn in turns.values()}
+    words = {id: frozenset(text) for id, text in texts.items()}
     place = {(turn.session, turn.position): turn.id for turn in turns.values()}
-    kept: dict[str, None] = {}
+    kept: dict[str, frozenset[str]] = {}
 
-    def repeats(turn: Turn, other: str) -> bool:
+    def repeats(turn: Turn) -> bool:
         if turn.role == "user":  # one word more or less may be what changed
-            return words[turn.id] == words[other]
-        return _says_no_more(words[turn.id], words[other])
+            return words[turn.id] in kept.values()
+        return any(_says_no_more(words[turn.id], other) for other in kept.values())
 
     noise = _small_talk(context, list(turns.values()))
     for id in ids:
         turn = turns.get(id) if id not in noise else None
-        if turn is None or any(repeats(turn, other) for other in kept):
+        if turn is None or repeats(turn):
             continue
         before = place.get((turn.session, turn.position - 1))
         if turn.role == "assistant" and before is not None and turns[before].role == "user":
             id = before if _says_no_more(words[id], words[before]) else id
-        kept.setdefault(id)
-    return [[turns[id] for id in group if id in kept] for group in groups], _other_days(turns.values())
+        kept.setdefault(id, words[id])
+    return [[turns[id] for id in group if id in kept] for group in groups], _other_days(turns.values(), texts)
 
 
-def _other_days(turns: Collection[Turn]) -> dict[str, set[date]]:
-    """Return, by turn id, the other days on which the user repeated the words of a turn in the same order."""
+def _other_days(turns: Collection[Turn], texts: Mapping[str, Sequence[str]]) -> dict[str, set[date]]:
+    """Return, by turn id, the other days on which the user repeated the words of a turn in the same order.
+
+    `texts` are the words of each turn.
+    """
     words = {
-        turn.id: " ".join(_WORD.findall(fold(turn.content)))
+        turn.id: " ".join(texts[turn.id])
         for turn in turns
         if turn.role == "user" and not turn.name and len(turn.content) <= _COMPARED
     }

@@ -14,8 +14,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
-from itertools import islice
+from functools import lru_cache
+from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from mcp_memory.core.errors import EmbeddingFailed
@@ -90,14 +90,14 @@ class _Rule:
     turn: Turn | None
     """The last turn that states the rule; None if no such turn is left."""
 
-    @cached_property
-    def words(self) -> str:
-        return " ".join(fold(self.atom.text).split())
-
     @property
     def ids(self) -> tuple[str, ...]:
         """The ids of the atom and of the turns that state the rule."""
         return (self.atom.id, *atom_turns(self.atom))
+
+    @property
+    def said_at(self) -> tuple[float, int]:
+        return (self.turn.said_at.timestamp(), self.turn.position) if self.turn else (0.0, 0)
 
 
 def rules_for(
@@ -112,18 +112,15 @@ def rules_for(
     `limits.rules_for_question`, the nearest rules of an ordinary search follow, since the models miss some tersely
     worded rules. A rule stated several times is shown as stated last.
     """
-
-    def said_at(rule: _Rule) -> tuple[float, int]:
-        return (rule.turn.said_at.timestamp(), rule.turn.position) if rule.turn else (0.0, 0)
-
     try:
-        stated: dict[str, list[_Rule]] = {}
-        for rule in _candidates(context, prompt, in_context, shown_text):
-            stated.setdefault(rule.words, []).append(rule)
-        latest = [max(rules, key=said_at) for rules in stated.values()]
-        rules = _choose(context, prompt, latest, limits)
-        if not _ASKS.search(prompt) and len(rules) < limits.rules_for_question:
-            rules += _nearest_in_words(context, prompt, latest, rules)[: limits.rules_for_question - len(rules)]
+        stated: dict[str, list[Atom]] = {}
+        for atom in _candidates(context, prompt, in_context, shown_text):
+            stated.setdefault(_words(atom), []).append(atom)
+        latest = _latest(context, stated.values())
+        chosen = _choose(context, prompt, latest, limits)
+        if not _ASKS.search(prompt) and len(chosen) < limits.rules_for_question:
+            chosen += _nearest_in_words(context, prompt, latest, chosen)[: limits.rules_for_question - len(chosen)]
+        rules = _with_turns(context, chosen)
         rows, replaced = _with_newer(context, rules, in_context)
     except EmbeddingFailed:
         return RulesForPrompt()
@@ -133,7 +130,12 @@ def rules_for(
         rule for rule in rules if rule.turn and rule.turn.id in replaced and replaced[rule.turn.id].id in shown_ids
     ]
     shown = {*rows, *(rule.atom.id for rule in ended)}  # an ended rule is shown by the message that ended it
-    same = [(rule, other) for rule in rules if rule.atom.id in shown for other in stated.get(rule.words, [rule])]
+    same = [
+        (rule, other)
+        for rule in rules
+        if rule.atom.id in shown
+        for other in _with_turns(context, stated[_words(rule.atom)])
+    ]
     return RulesForPrompt(
         lines=tuple(_line_of(row, limits) for row in rows.values()),
         replaced=replaced,
@@ -163,12 +165,12 @@ def tells_change(text: str) -> bool:
 # --- candidates -------------------------------------------------------------------------------------
 
 
-def _candidates(context: SearchContext, prompt: str, in_context: Collection[str], shown_text: str) -> list[_Rule]:
+def _candidates(context: SearchContext, prompt: str, in_context: Collection[str], shown_text: str) -> list[Atom]:
     """Return the rules that the user stated, without those in `shown_text` and those of the turns `in_context`."""
     if not context.store.totals(context.space, "atom").rows:
         return []
     ids = _nearest(context, prompt)
-    atoms = [
+    return [
         atom
         for atom in context.store.read(context.space, atom_rows.by_ids, ids)
         if (_is_replaced(atom) or not is_past(atom, context.now))
@@ -177,12 +179,22 @@ def _candidates(context: SearchContext, prompt: str, in_context: Collection[str]
         and not any(id in in_context for id in atom_turns(atom))
         and not is_shown_in(atom, shown_text)
     ]
-    turns = {
-        turn.id: turn
-        for turn in context.store.read(
-            context.space, turn_rows.by_ids, [id for atom in atoms for id in atom_turns(atom)]
-        )
-    }
+
+
+def _words(atom: Atom) -> str:
+    return " ".join(fold(atom.text).split())
+
+
+def _latest(context: SearchContext, stated: Collection[Sequence[Atom]]) -> list[Atom]:
+    """Return the atom of each group that was said last."""
+    repeated = _with_turns(context, [atom for atoms in stated if len(atoms) > 1 for atom in atoms])
+    rules = {rule.atom.id: rule for rule in repeated}
+    return [max(atoms, key=lambda atom: rules[atom.id].said_at) if len(atoms) > 1 else atoms[0] for atoms in stated]
+
+
+def _with_turns(context: SearchContext, atoms: Sequence[Atom]) -> list[_Rule]:
+    ids = [id for atom in atoms for id in atom_turns(atom)]
+    turns = {turn.id: turn for turn in context.store.read(context.space, turn_rows.by_ids, ids)} if ids else {}
     stating = ([turns[id] for id in atom_turns(atom) if id in turns] for atom in atoms)
     return [
         _Rule(atom, max(stating_turns, key=lambda turn: (turn.said_at, turn.position), default=None))
@@ -200,8 +212,7 @@ def _nearest(context: SearchContext, prompt: str) -> list[str]:
 
     Replaced rules are found by a separate search, because many of them would leave no room for current rules.
     """
-    current = Filters(kind="instruction", unheld=True, at=context.now)
-    found, found_ended = _search(context, prompt, [current, replace(current, ended=True)])
+    found, found_ended = _search(context, prompt)
     current_ids = dict.fromkeys(found)
     ended = [id for id in found_ended if id not in current_ids]
     replaced = [atom for atom in context.store.read(context.space, atom_rows.by_ids, ended) if _is_replaced(atom)]
@@ -226,17 +237,25 @@ def _last_of(context: SearchContext, replaced: Sequence[Atom]) -> dict[str, str]
     return last
 
 
-def _search(context: SearchContext, prompt: str, several: Sequence[Filters]) -> list[list[str]]:
-    """Return the ids of the rules nearest to a prompt, for each of several filters."""
+def _search(context: SearchContext, prompt: str) -> tuple[list[str], list[str]]:
+    """Return the ids of the current rules nearest to a prompt, and those nearest among all, including ended rules."""
+    current = Filters(kind="instruction", unheld=True, at=context.now)
+    every = replace(current, ended=True)
     if not _is_bundled(context, prompt):
-        return [[hit.id for hit in context.hits("atom", prompt, filters=filters, limit=_SCOPED)] for filters in several]
+        found, of_every = (context.hits("atom", prompt, filters=each, limit=_SCOPED) for each in (current, every))
+        return [hit.id for hit in found], [hit.id for hit in of_every]
+    kinds = ((scoped_query(prompt), _SCOPED), (general_query(), _GENERAL))
     queries = [
         NearestQuery(Vectors(identity=IDENTITY, data=data), filters, limit)
-        for filters in several
-        for data, limit in ((scoped_query(prompt), _SCOPED), (general_query(), _GENERAL))
+        for filters in (current, replace(every, only_ended=True))  # few rules have ended, so few are compared twice
+        for data, limit in kinds
     ]
     hits = context.store.nearest_to_each(context.space, "atom", queries)
-    return [[hit.id for hit in [*scoped, *general]] for scoped, general in zip(hits[::2], hits[1::2], strict=True)]
+    of_every = [
+        sorted(dict.fromkeys([*found, *ended]), key=lambda hit: -hit.score)[:limit]
+        for found, ended, (_, limit) in zip(hits[:2], hits[2:], kinds, strict=True)
+    ]
+    return [hit.id for hit in chain(*hits[:2])], [hit.id for hit in chain(*of_every)]
 
 
 def _is_bundled(context: SearchContext, prompt: str) -> bool:
@@ -248,32 +267,30 @@ def _is_bundled(context: SearchContext, prompt: str) -> bool:
 # --- relevance --------------------------------------------------------------------------------------
 
 
-def _choose(context: SearchContext, prompt: str, rules: Sequence[_Rule], limits: RecallLimits) -> list[_Rule]:
+def _choose(context: SearchContext, prompt: str, rules: Sequence[Atom], limits: RecallLimits) -> list[Atom]:
     """Return the likeliest rules within the limits, those about the prompt's work before those about every answer."""
-    general: list[tuple[float, _Rule]] = []
-    scoped: list[tuple[float, _Rule]] = []
+    general: list[tuple[float, Atom]] = []
+    scoped: list[tuple[float, Atom]] = []
     for rule, chance in zip(rules, _judge(context, prompt, rules), strict=True):
         if chance.general >= GENERAL:
             general.append((chance.general, rule))
         elif chance.scoped >= GOVERNS:
             scoped.append((chance.scoped, rule))
-    chosen: list[_Rule] = []
+    chosen: list[Atom] = []
     for some in (scoped, general):
         likeliest = sorted(some, key=lambda pair: -pair[0])
         chosen += [rule for _, rule in likeliest[: limits.rules_for_question]]
     return chosen[: limits.rules]
 
 
-def _judge(context: SearchContext, prompt: str, rules: Sequence[_Rule]) -> list[Governing]:
+def _judge(context: SearchContext, prompt: str, rules: Sequence[Atom]) -> list[Governing]:
     """Return how likely each rule governs the prompt."""
     return governing(prompt, _vectors_of_rules(context, rules))
 
 
-def _nearest_in_words(
-    context: SearchContext, prompt: str, rules: Sequence[_Rule], chosen: Sequence[_Rule]
-) -> list[_Rule]:
+def _nearest_in_words(context: SearchContext, prompt: str, rules: Sequence[Atom], chosen: Sequence[Atom]) -> list[Atom]:
     """Return the rules that an ordinary search finds for the prompt, nearest first, without the `chosen` rules."""
-    candidates = {rule.atom.id: rule for rule in rules if rule not in chosen}
+    candidates = {rule.id: rule for rule in rules if rule not in chosen}
     filters = Filters(kind="instruction", unheld=True)
     hits = context.hits("atom", prompt, filters=filters, limit=_SEARCHED) if candidates else []
     return [candidates[hit.id] for hit in hits if hit.id in candidates]
@@ -323,7 +340,7 @@ def _find_turns_near(context: SearchContext, rules: Sequence[_Rule]) -> list[Tur
         near = Vectors(identity=IDENTITY, data=np.sum(list(vectors.values()), axis=0)[None, :])
         ids = [hit.id for hit in store.nearest(space, "turn", near, filters=Filters(), limit=2 * _LATER)]
     else:
-        words = "\n".join(rule.words for rule in rules)
+        words = "\n".join(_words(rule.atom) for rule in rules)
         ids = [hit.id for hit in context.hits("turn", words, filters=Filters(role="user"), limit=_LATER)]
     aside = quarantined_ids(store, space, ids)
     return [
@@ -389,11 +406,15 @@ class _Ending(NamedTuple):
 
 
 def _endings(context: SearchContext, rules: Sequence[_Rule], later: Sequence[Turn]) -> list[list[_Ending]]:
-    """Return for each rule how likely each of the messages ends it; messages that announce no change are left out."""
-    changes = {turn.id: sentences for turn in later if (sentences := _changes(turn.content))}
+    """Return for each rule how likely each of the messages ends it.
+
+    Messages that announce no change or were said before all rules are left out.
+    """
+    after = [turn for turn in later if any(rule.turn and is_before(rule.turn, turn) for rule in rules)]
+    changes = {turn.id: sentences for turn in after if (sentences := _changes(turn.content))}
     if not changes:
         return [[] for _ in rules]
-    changing = [turn for turn in later if turn.id in changes]
+    changing = [turn for turn in after if turn.id in changes]
     texts = list(dict.fromkeys(text for sentences in changes.values() for text, _ in sentences))
     places = {text: place for place, text in enumerate(texts)}
 
@@ -408,12 +429,12 @@ def _endings(context: SearchContext, rules: Sequence[_Rule], later: Sequence[Tur
     # The stored vector of a longer message is nearly that of its start: the encoder reads no more of it.
     starts = {turn.id: turn.content[:_READ] for turn in changing}
     messages = _encoder_vectors(context, "turn", starts, texts)
-    chances = ending_probabilities(_vectors_of_rules(context, rules), messages)
+    chances = ending_probabilities(_vectors_of_rules(context, [rule.atom for rule in rules]), messages)
     return [[ending(turn, of_rule) for turn in changing] for of_rule in chances.tolist()]
 
 
-def _vectors_of_rules(context: SearchContext, rules: Sequence[_Rule]) -> NDArray[np.float32]:
-    texts = {rule.atom.id: rule.atom.text for rule in rules}
+def _vectors_of_rules(context: SearchContext, rules: Sequence[Atom]) -> NDArray[np.float32]:
+    texts = {rule.id: rule.text for rule in rules}
     return _encoder_vectors(context, "atom", texts, list(texts.values()))
 
 

@@ -46,6 +46,8 @@ class Best:
 
         if self.allowed is not None and np.count_nonzero(numbers) < len(numbers) / 2:  # a filter left few
             numbers, rows = numbers[numbers > 0], rows[numbers > 0]
+            if not len(numbers):
+                return
         rough = self._products(rows)
         bar = -np.inf
         if len(self._scores) == self._limit:
