@@ -23,8 +23,8 @@ from typing import Any
 import anyio
 
 from bench.trajectories import tokens_of
+from mcp_memory.integrations.clients.hook_entries import hooks_of
 from mcp_memory.integrations.clients.programs import client_named, server_entry
-from mcp_memory.integrations.hooks import hooks_of
 from scripts.claude_code import Held, hold, read_story
 from scripts.install_peers import CLAUDE_CODE, install
 from scripts.record_session import known_before

@@ -48,7 +48,7 @@ from bench.ours import until_indexed
 from bench.stats import timings_ms
 from bench.trajectories import tokens_of
 from mcp_memory.core.config import Settings
-from mcp_memory.integrations.hooks import hooks_of
+from mcp_memory.integrations.clients.hook_entries import hooks_of
 from mcp_memory.integrations.hooks.daemon_files import DaemonEndpoint, endpoint_files
 from mcp_memory.service.memory import open_memory
 from tests.remote.team_server import team_server

@@ -45,7 +45,8 @@ _AFTER_FAILURE_S = 60.0
 _CLOSING_S = 5.0
 _CATCHING_UP_S = 1.0
 _BETWEEN_S = 0.05  # pause for writers of other processes
-_PAUSE_S, _LONGEST_S = 0.25, 10.0  # the pause between calls, and the longest wait for it
+_PAUSE_S = 0.25  # between calls
+_FIRST_WAIT_S, _LONGEST_WAIT_S = 1.0, 5.0  # the longest wait for a pause before the first step, and between two
 _WAIT_A_STEP = 9  # the longest wait for a pause, as a multiple of the time that the last step took
 _EMBEDDED_A_STEP = 32  # rows, by a local model: a fifth of a second
 _WORDS_A_STEP, _WORDS_AT_ONCE = 50, 1_000  # turns that the background, and a search, index together
@@ -240,7 +241,7 @@ class Indexing:
 
         Never between a read and the write that follows from it: a call may delete the space meanwhile.
         """
-        self._await_pause(min(_LONGEST_S, _WAIT_A_STEP * (monotonic() - self._step_began)))
+        self._await_pause(min(_LONGEST_WAIT_S, _WAIT_A_STEP * (monotonic() - self._step_began)))
         return not self._stop.is_set()
 
     def _note_progress(self, stored: int) -> None:
@@ -310,7 +311,7 @@ class Indexing:
         is_open = False
         while not self._stop.is_set():
             self._bell.clear()
-            self._await_pause(_LONGEST_S)
+            self._await_pause(_FIRST_WAIT_S)
             wait = _AFTER_FAILURE_S
             stored = self._stored
             try:

@@ -75,7 +75,7 @@ async def unindexed_turns(memory: Memory) -> int:
 def paused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the background wait for a pause that does not come."""
     monkeypatch.setattr(indexing, "_PAUSE_S", 60.0)
-    monkeypatch.setattr(indexing, "_LONGEST_S", 60.0)
+    monkeypatch.setattr(indexing, "_FIRST_WAIT_S", 60.0)
 
 
 async def test_a_model_far_away_follows_in_the_background(home: Path) -> None:

@@ -192,7 +192,7 @@ SCHEMA: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0011-titles", _conversations),
     ("0012-feedback", _feedback),
     ("0013-smaller-rows", _smaller_rows),
-    ("0014-atoms-by-reader", _atoms_by_reader),
+    ("0014-listed-statements", _atoms_by_reader),
 ]
 
 
