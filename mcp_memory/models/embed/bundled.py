@@ -148,9 +148,10 @@ def _tokens(model: _StaticModel, text: str) -> tuple[int, ...]:
 
 @lru_cache(maxsize=4_096)
 def _spaced(character: str) -> str:
-    """Return a character in lower case and without accents, between spaces if it is a word of its own.
+    """Return a character in lower case and without accents.
 
-    Empty for a control character, a space for white space.
+    Punctuation and ideographs, each a word, are put between spaces. A control character becomes an empty text, white
+    space a space.
     """
     if character == "\ufffd" or (category(character) in {"Cc", "Cf", "Co"} and character not in "\t\n\r"):
         return ""
@@ -232,12 +233,11 @@ class Encoder:
         import numpy as np
 
         rows = np.zeros((len(texts), self._directions.shape[1]), np.float32)
-        with self._one_thread():
+        with self._computing():
             for row, text in zip(rows, texts, strict=True):
                 if outputs := self._outputs_again(text):
                     _, output = outputs
                     row[:] = np.matmul(output[0] - self._mean, self._directions, dtype=np.float32)
-        drop_pages(self._table)
         return unit_rows(rows)
 
     def features(self, texts: Sequence[str]) -> Floats:
@@ -249,16 +249,14 @@ class Encoder:
         import numpy as np
 
         if len(texts) == 1:
-            with self._one_thread():
+            with self._computing():
                 outputs = self._outputs_again(texts[0])
-            drop_pages(self._table)
             return np.concatenate(outputs, axis=1) if outputs else self._no_features(1)
         pieces = [self._pieces(text) for text in texts]
         rows = self._no_features(len(texts))
-        with self._one_thread():
+        with self._computing():
             for group in _batches(pieces):
                 rows[group] = np.concatenate(self._outputs([pieces[at] for at in group]), axis=1)
-        drop_pages(self._table)
         return rows
 
     def vectors_of(self, features: Floats) -> Floats:
@@ -270,6 +268,13 @@ class Encoder:
             rows = np.matmul(output - self._mean, self._directions, dtype=np.float32)
         rows[~features.any(axis=1)] = 0
         return unit_rows(rows)
+
+    @contextmanager
+    def _computing(self) -> Generator[None]:
+        """Limit the matrix library to a thread during the block; then drop the pages of the table."""
+        with self._one_thread():
+            yield
+        drop_pages(self._table)
 
     def _no_features(self, texts: int) -> Floats:
         import numpy as np
@@ -321,7 +326,7 @@ class Encoder:
             computed.append((hidden, hidden_at))
         _, widest_at = computed[-1]  # these windows contain the others, so positions with equal ones are equal
         _, distinct = np.unique(widest_at, return_index=True)
-        features = np.concatenate([rows[at[distinct]] for rows, at in computed], axis=1)
+        features = np.concatenate([part[at[distinct]] for part, at in computed], axis=1)
         features = _normalise(features, layers["gain"], layers["shift"])
         summed = np.add.reduceat(features[widest_at], np.cumsum(lengths) - lengths) @ layers["sum"]
         summed = (summed + lengths[:, None] * layers["sum_bias"]) / np.sqrt(lengths)[:, None]
@@ -372,7 +377,7 @@ def _windows(lengths: NDArray[np.int64], size: int, before: int) -> NDArray[np.i
 
 
 def _distinct(windows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the distinct rows of small numbers, and for each row the index of the one that equals it."""
+    """Return the windows without repetitions, and for each window its index among them."""
     import numpy as np
 
     base = int(windows.max()) + 1  # five digits fit into 63 bits up to a base of 6,000
