@@ -327,11 +327,16 @@ def terms_among(text: str, terms: Collection[str]) -> frozenset[str]:
 
 def beginnings_of(terms: Iterable[str]) -> tuple[str, ...]:
     """Return the beginnings of the English words whose stems are these terms, for `may_give`."""
-    return tuple(term[: max(1, len(term) - 2)] for term in terms)  # the stemmer changes the last two letters at most
+    return tuple(map(beginning_of, terms))
+
+
+def beginning_of(term: str) -> str:
+    """Return the letters that a term has in common with the words that it is the stem of."""
+    return term[: max(1, len(term) - 2)]  # the stemmer changes the last two letters at most
 
 
 def may_give(token: str, beginnings: tuple[str, ...]) -> bool:
-    """Return whether a token may have a base term with one of these beginnings; False is sure."""
+    """Return False only if a token cannot have a base term with one of these beginnings."""
     return token.lower().startswith(beginnings) or not _is_plain_word(token)
 
 

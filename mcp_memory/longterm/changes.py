@@ -87,15 +87,20 @@ def _is_denied(clause: ValueClause) -> bool:
 
 
 def is_bare_value(text: str) -> bool:
-    """Return whether a text begins with a value and no other words, so that only a question shows what it is about."""
-    first = next(iter(first_clauses(text)), None)
-    return first is not None and bool(first.values) and not first.words
+    """Return whether the first clause of a text is a value without other words, as in the answer to a question."""
+    return _bare_value(first_clauses(text)) is not None
+
+
+def _bare_value(clauses: tuple[ValueClause, ...]) -> ValueClause | None:
+    """Return the first clause if it is a value without other words."""
+    first = next(iter(clauses), None)
+    return first if first is not None and first.values and not first.words else None
 
 
 def _with_words_of_question(answer: tuple[ValueClause, ...], asked: str) -> Iterator[ValueClause]:
     """Yield the first clause of an answer, if it is a bare value, extended by the words of the last question."""
-    first = next(iter(answer), None)
-    if first is None or not first.values or first.words:
+    first = _bare_value(answer)
+    if first is None:
         return
     questions = [clause for clause in first_clauses(asked) if clause.text.rstrip().endswith(("?", "？"))]
     if questions:

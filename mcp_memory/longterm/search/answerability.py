@@ -34,7 +34,7 @@ from functools import lru_cache
 from mcp_memory.core.errors import EmbeddingFailed
 from mcp_memory.core.text import with_speaker
 from mcp_memory.core.types import Known
-from mcp_memory.language.words import index_terms, terms_among
+from mcp_memory.language.words import beginning_of, index_terms, terms_among
 from mcp_memory.longterm.search.query import parse_query
 from mcp_memory.longterm.search.question_words import COMMON, content_words, is_echo
 from mcp_memory.longterm.search.ranking import rarity, without_names
@@ -300,12 +300,12 @@ class AskedWords:
 
 
 def _may_have(text: str, word: str) -> bool:
-    """Return whether an index term can be of a text; False is sure."""
+    """Return False only if a text cannot have an index term."""
     if not text.isascii():
         return True
     if not (word.isascii() and word.isalpha()):
         return word.isascii()  # folding leaves ASCII as it is
-    return word[: max(1, len(word) - 2)] in _APART.sub("", text.lower())  # stemmers change the last two letters
+    return beginning_of(word) in _APART.sub("", text.lower())
 
 
 def question_words(

@@ -36,7 +36,6 @@ def newest_naming(store: Store, space: str, name: str, *, limit: int, at: dateti
 
     Only the 400 newest with the terms of that word are read.
     """
-
     whole, first = fold(name), next(iter(fold(name).split()), "")
     terms = base_terms(first if len(first) >= _SHORTEST else whole)
     postings = store.postings(space, "turn", terms, filters=Filters())

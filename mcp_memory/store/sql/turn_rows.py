@@ -505,7 +505,7 @@ def _windows(tx: Transaction, reach: Mapping[int, int]) -> list[_Window]:
     """Return the windows of turns; in a snapshot, only windows that were not read before are read."""
     known: dict[int, tuple[int, _Window]] = {} if tx.known is None else tx.known.setdefault("window", {})
     missing = {number: around for number, around in reach.items() if known.get(number, (-1,))[0] < around}
-    new = _read_windows(tx, missing) if missing else {}
+    new: Mapping[int, _Window] = _read_windows(tx, missing) if missing else {}
     # A window that lacks its turn, which is forgotten, cannot be made narrower later.
     known.update((number, (missing[number], window)) for number, window in new.items() if number in window)
     return [
@@ -519,7 +519,7 @@ def _narrowed(window: _Window, number: int, around: int) -> _Window:
     return {other: row for other, row in window.items() if abs(row.turn.position - own) <= around}
 
 
-def _read_windows(tx: Transaction, reach: Mapping[int, int]) -> dict[int, _Window]:
+def _read_windows(tx: Transaction, reach: Mapping[int, int]) -> Mapping[int, _Window]:
     # Join order: the hits first, so that each window is one range scan in the index of its session.
     found = tx.all(
         f"SELECT h.id, r.id, r.session, {_COLUMNS} FROM (VALUES {', '.join(['(?, ?)'] * len(reach))}) hits"
@@ -537,7 +537,7 @@ def _read_windows(tx: Transaction, reach: Mapping[int, int]) -> dict[int, _Windo
             rows[number] = _WindowRow(session, _turn(columns))
         windows[center][number] = rows[number]
     tx.note_known("turn", {number: row.turn for number, row in rows.items()})
-    return dict(windows)
+    return windows
 
 
 def sessions(
