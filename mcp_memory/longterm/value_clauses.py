@@ -37,8 +37,8 @@ _OF_CHANGE = "changed", "new"
 class ValueClause:
     """A clause of a sentence, with its values. What it says besides them is found when it is first asked for.
 
-    `languages` are those of the whole text (`languages_of`). Clauses of a sentence share the check whether it may have
-    values, words of change or relations at all, because most sentences have none.
+    `languages` are those of the whole text (`languages_of`). Most sentences have no values, words of change
+    or relations; this is checked once for all clauses of a sentence.
     """
 
     text: str

@@ -183,8 +183,8 @@ class Indexing:
     def _index_words(self, space: str) -> None:
         """Index all new turns of a space by their words.
 
-        On a full disk, say, they stay as they are: the call goes on, since searches read them too, and the background
-        tries again and reports the error.
+        If that fails, for example on a full disk, the call goes on, because searches also find turns that are not
+        indexed. The background tries again, and reports the error.
         """
         with self._progress:
             self._unindexed.pop(space, None)

@@ -227,8 +227,8 @@ def pairs_of_one_topic(
 ) -> list[TurnPair]:
     """Return the pairs of user turns by one speaker that may be on one topic, sorted by the time of the newer turn.
 
-    With `newer`, only pairs whose newer turn has one of these ids are needed; others may be left out. If no turn has a
-    vector, the last 200 pairs are returned, whatever their topic.
+    With `newer`, pairs whose newer turn has none of these ids may be left out. If no turn has a vector, the last 200
+    pairs are returned, whatever their topic.
     """
     import numpy as np
 

@@ -149,7 +149,7 @@ def _features_and_rules(sentences: Sequence[SentenceInTurn]) -> tuple[NDArray[np
 
     encoder = shared_encoder()
     texts = [sentence.text for sentence in sentences] + [sentence.context for sentence in sentences]
-    # A single sentence is its context. Each is beside its context, so that both are computed together.
+    # Each sentence is followed by its context, since the encoder computes equal parts of neighbouring texts once.
     together = chain.from_iterable((sentence.text, sentence.context) for sentence in sentences)
     places = {text: place for place, text in enumerate(dict.fromkeys(together))}
     features = encoder.features(list(places))[[places[text] for text in texts]]
